@@ -137,7 +137,7 @@ tare_status warn_of_calibration_data(const char *command_name, const tare_model 
     for (size_t i = 0; i < tare_model_decision_count(prepared); i++) {
         tare_decision d = {.struct_size = sizeof d};
         TRY(tare_model_decision_at(prepared, i, &d, err));
-        if (strcmp(d.rule, "calibration data") != 0) continue;
+        if (strcmp(d.rule, TARE_CALIBRATION_DATA_RULE) != 0) continue;
         (void)fprintf(stderr, "tare %s: warning: %s%s%s\n", command_name, d.node,
                       d.node[0] != '\0' ? ": " : "", d.reason);
     }

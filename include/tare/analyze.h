@@ -104,7 +104,7 @@ typedef struct tare_layer_error {
     double cumulative_cosine;
     double alone_db;    // of the model's outputs, with only this layer quantized
     double without_db;  // of the model's outputs, with all layers but this one quantized
-    const char *cause;  // a sentence about the worst finding; "": no finding
+    const char *cause;  // a sentence about its first finding that costs accuracy; "": no finding
     const char *remedy; // a sentence about what to do; "": no remedy known
     double reads_db;    // of its worst quantized input
 } tare_layer_error;
@@ -157,7 +157,8 @@ typedef struct tare_finding {
     const char *cause, *remedy; // a sentence each
     const char *step;           // the step of tare_improve that is the remedy; "": none
 } tare_finding;
-/// The number of findings, the costliest first.
+/// The number of findings: causes by descending cost, then what follows from them, then what costs
+/// little or nothing.
 TARE_API size_t tare_analysis_finding_count(const tare_analysis *analysis);
 /// Reads the index-th finding. False past the end.
 TARE_API bool tare_analysis_get_finding(const tare_analysis *analysis, size_t index,

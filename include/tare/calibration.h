@@ -36,6 +36,8 @@ typedef struct tare_calibrate_options {
     bool is_lenient;
 } tare_calibrate_options;
 
+#define TARE_CALIBRATION_DATA_RULE "calibration data" // of decisions about the data itself
+
 /// Runs a prepared model over all data; its observers collect statistics. sample_count may be NULL;
 /// otherwise *sample_count becomes the number of samples. options may be NULL.
 ///
@@ -50,6 +52,9 @@ typedef struct tare_calibrate_options {
 /// TARE_INVALID_ARGUMENT if the data has no samples. A shard may have none, when the data is short;
 /// its state merges like any other. What the observers have seen before counts for the first shard;
 /// the others begin with nothing.
+///
+/// If all data that the observers have seen is one sample again and again, or an input has one
+/// value in all of it, the model's record says so, by the rule TARE_CALIBRATION_DATA_RULE.
 TARE_API tare_status tare_calibrate_data(tare_model *prepared, tare_data *data,
                                          const tare_calibrate_options *options,
                                          int64_t *sample_count, tare_error *err);

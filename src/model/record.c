@@ -37,6 +37,13 @@ tare_status tare__record_add(record *r, const tare_decision *d, tare_error *err,
     return tare__record_keep(r, &full, err);
 }
 
+void tare__record_remove(record *r, const char *rule) {
+    size_t kept = 0;
+    for (size_t i = 0; i < r->count; i++)
+        if (strcmp(r->items[i].rule, rule) != 0) r->items[kept++] = r->items[i];
+    r->count = kept;
+}
+
 tare_status tare__record_copy(record *to, const record *from, tare_error *err) {
     for (size_t i = 0; i < from->count; i++) TARE_TRY(tare__record_keep(to, &from->items[i], err));
     return TARE_OK;

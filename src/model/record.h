@@ -21,6 +21,8 @@ tare_status tare__record_add(record *r, const tare_decision *d, tare_error *err,
                              ...) TARE_PRINTF(4, 5);
 /// Adds a copy of a decision with its reason.
 tare_status tare__record_keep(record *r, const tare_decision *d, tare_error *err);
+/// Removes the decisions by a rule.
+void tare__record_remove(record *r, const char *rule);
 tare_status tare__record_copy(record *to, const record *from, tare_error *err); // appends
 /// Appends the decisions about a part of the model, from index `first` on: its nodes are renamed to
 /// PATH, separator, NODE.

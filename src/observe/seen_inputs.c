@@ -19,7 +19,7 @@ static seen_input *find(const seen_inputs *s, const char *name) {
 }
 
 const seen_input *tare__seen_find(const seen_inputs *s, const char *name) {
-    return find(s, name);
+    return s->is_partial ? NULL : find(s, name);
 }
 
 static tare_status find_or_add(seen_inputs *s, const char *name, seen_input **out,
@@ -38,11 +38,14 @@ static tare_status find_or_add(seen_inputs *s, const char *name, seen_input **ou
 // The range of the finite values.
 static void add_range(seen_input *s, const float *x, int64_t count) {
     float low = INFINITY, high = -INFINITY;
+    int64_t finite = 0;
     for (int64_t i = 0; i < count; i++) {
         const bool is_finite = fabsf(x[i]) <= FLT_MAX;
         low = is_finite && x[i] < low ? x[i] : low;
         high = is_finite && x[i] > high ? x[i] : high;
+        finite += is_finite;
     }
+    s->has_other |= finite < count;
     if (!(low <= high)) return;
     s->low = fmin(s->low, (double)low);
     s->high = fmax(s->high, (double)high);
@@ -70,7 +73,7 @@ static tare_status add_sample(seen_input *s, const tare_tensor *x, int64_t at, i
 
 tare_status tare__seen_add(seen_inputs *s, const char *name, const tare_tensor *x,
                            int64_t batch_size, tare_error *err) {
-    if (x->count == 0 || x->data == NULL) return TARE_OK;
+    if (s->is_partial || x->count == 0 || x->data == NULL) return TARE_OK;
     seen_input *input = NULL;
     TARE_TRY(find_or_add(s, name, &input, err));
     const bool has_samples = x->ndim > 0 && batch_size > 0 && x->shape[0] == batch_size;
@@ -82,11 +85,11 @@ tare_status tare__seen_add(seen_inputs *s, const char *name, const tare_tensor *
 bool tare__seen_one_sample(const seen_inputs *s) {
     for (size_t i = 0; i < s->count; i++)
         if (s->items[i].differs || s->items[i].count < 2) return false;
-    return s->count > 0;
+    return s->count > 0 && !s->is_partial;
 }
 
 bool tare__seen_one_value(const seen_input *s) {
-    return s->count > 1 && s->low == s->high;
+    return s->count > 1 && s->low == s->high && !s->has_other;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -104,6 +107,15 @@ tare_status tare__seen_median(const seen_input *s, double *out, tare_error *err)
     return TARE_OK;
 }
 
+bool tare__seen_spans(const seen_input *s, double magnitude) {
+    bool is_below = false, is_above = false;
+    for (size_t i = 0; i < s->count; i++) {
+        is_below |= (double)s->peaks[i] <= magnitude;
+        is_above |= (double)s->peaks[i] >= magnitude;
+    }
+    return is_below && is_above;
+}
+
 static tare_status copy_one(seen_input *to, const seen_input *from, tare_error *err) {
     *to = *from;
     to->capacity = from->count;
@@ -115,6 +127,7 @@ static tare_status copy_one(seen_input *to, const seen_input *from, tare_error *
 }
 
 tare_status tare__seen_copy(seen_inputs *to, const seen_inputs *from, tare_error *err) {
+    to->is_partial = from->is_partial;
     if (from->count == 0) return TARE_OK;
     to->items = tare__alloc_zeroed(from->count, sizeof *to->items);
     if (to->items == NULL) return tare__out_of_memory(err);

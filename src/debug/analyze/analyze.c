@@ -560,7 +560,7 @@ size_t tare_analysis_layer_count(const tare_analysis *a) {
     return a->probe.layer_count;
 }
 
-// The most expensive finding of those that cost accuracy.
+// The layer's first finding of those that cost accuracy.
 static const tare_finding *worst_finding(const tare_analysis *a, const char *layer) {
     for (size_t i = 0; i < a->findings.count; i++)
         if (strcmp(a->findings.items[i].shown.layer, layer) == 0 &&

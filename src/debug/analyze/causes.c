@@ -53,12 +53,27 @@ static bool passes_to(finding_family cause, finding_family family) {
     return cause != FAMILY_NONE && cause == family;
 }
 
+// Does the layer compute what n returns, with nothing behind it but what keeps channels?
+static bool keeps_channels(const linking *l, const node *layer, const node *n) {
+    const probe *p = l->list->probe;
+    while (n != NULL && n != layer) {
+        const probe_kind kind = p->facts[n->id].kind;
+        const bool is_one_to_one = tare__node_is_call(n) && n->input_count == 1 &&
+                                   tare__op_has(tare__called_row(p->model, n), OP_ELEMENTWISE);
+        if (kind != PROBE_QUANTIZE && kind != PROBE_DEQUANTIZE && !is_one_to_one) return false;
+        n = tare__node_arg(n, 0);
+    }
+    return n != NULL;
+}
+
 static bool explains(const linking *l, const noted_finding *cause, const noted_finding *f) {
     if (cause->value == NULL || !passes_to(cause->family, f->family)) return false;
     if (!l->is_read[cause->value->id]) return false;
     const bool is_same = cause->value == f->value;
     if (is_same && cause->family == f->family && !cause->is_weight && cause >= f) return false;
-    if (cause->family == FAMILY_CHANNEL && cause->channel != f->channel) return false;
+    if (cause->family == FAMILY_CHANNEL && (!cause->is_weight || cause->channel != f->channel ||
+                                            !keeps_channels(l, cause->value, f->value)))
+        return false;
     return cause->family == FAMILY_DATA || cause->family == FAMILY_UNSEEN ||
            log(cause->stretch) >= CAUSE_SHARE * log(f->stretch);
 }
@@ -94,8 +109,10 @@ static tare_status tell(finding_list *list, noted_finding *f, const noted_findin
     f->shown.cause = tare__arena_printf(list->memory, "%s; this follows from %s'%s'",
                                         f->shown.cause, is_input ? "the model's input " : "",
                                         origin != NULL ? origin : from->name);
-    f->shown.remedy = root->shown.remedy;
-    f->shown.step = root->shown.step;
+    if (!root->has_local_remedy) {
+        f->shown.remedy = root->shown.remedy;
+        f->shown.step = root->shown.step;
+    }
     return f->shown.cause != NULL ? TARE_OK : tare__out_of_memory(list->err);
 }
 

@@ -11,8 +11,9 @@
 const node *tare__cause_value(const probe *p, const node *quantize);
 
 /// Links findings that follow from another one (their sentences say so, and their remedy is that
-/// one's), and sorts: by descending cost, where a cause counts with the largest cost of those that
-/// follow from it; then those that follow; then what costs little, and what costs nothing.
+/// one's where it helps them, too), and sorts: by descending cost, where a cause counts with the
+/// largest cost of those that follow from it; then those that follow; then what costs little, and
+/// what costs nothing.
 tare_status tare__causes_sort(finding_list *f);
 
 #endif

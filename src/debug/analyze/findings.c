@@ -22,10 +22,13 @@
 #define WEIGHT_RATIO    24.0 // largest channel's peak relative to the median one, with one scale
 #define SATURATED_SHARE 2e-3 // of elements
 #define FOREIGN_SHARE   0.05 // of elements of a model's input: more of them are no outliers
+#define REACHED_SHARE   0.1  // of their width: a range that ends so close to others reaches them
 #define MISMATCH_RATIO  4.0  // of a median sample to one of calibration
 #define SHARED_RATIO    4.0  // of two ranges with a common scale
 #define FIXED_RATIO     2.0  // of a range that an operator fixes to its values: a bit is unused
 #define LOST_SHARE      0.25 // of a weight's energy
+#define LEAST_SAMPLES   3    // fewer show no median, and nothing that is the same in all
+#define CONSTANT_VALUES 16   // of a channel that show that it is constant
 #define LEAST_SCALE     (1.2 / (1 << 23)) // about torch's eps, the least scale of observers
 
 double tare__measure_db(double signal, double noise) {
@@ -81,9 +84,12 @@ static double cost_db(const subject *s) {
     return extra > 0 ? whole + extra : whole;
 }
 
-// A channel that is larger than all others hides what they lose; the model's outputs show it.
+// A channel that is larger than all others hides what they lose; the model's outputs show it, if
+// most of the layer's error comes from this tensor.
 static bool hurts(const subject *s) {
-    return own_db(s) <= GOOD_DB || tare__measure_alone_db(measure_of(s)) <= GOOD_DB;
+    const double own = own_db(s);
+    return own <= GOOD_DB ||
+           (tare__measure_alone_db(measure_of(s)) <= GOOD_DB && own - both_db(s) < 3);
 }
 
 typedef struct words {
@@ -91,6 +97,7 @@ typedef struct words {
     char *cause, *remedy;
     finding_family family;
     finding_note note;
+    bool has_local_remedy;
     double stretch;
     int64_t channel;
 } words;
@@ -123,6 +130,7 @@ static tare_status add(const subject *s, double db, const words *w) {
                                                                           : value_of(s),
         .family = w->family,
         .note = w->note,
+        .has_local_remedy = w->has_local_remedy,
         .stretch = fmax(w->stretch, 1),
         .channel = w->channel,
         .is_weight = s->entry != NULL && s->entry->shown.is_weight,
@@ -154,6 +162,16 @@ static const seen_input *seen_of(const subject *s) {
     return from != NULL && from->op == NODE_PLACEHOLDER
                ? tare__seen_find(&s->list->probe->model->seen, tare__input_name(from))
                : NULL;
+}
+
+// Does it quantize the input as it is, rather than a part of it?
+static bool is_whole_input(const subject *s) {
+    const probe *p = s->list->probe;
+    const node *n = tare__node_arg(s->entry->node, 0);
+    while (n != NULL &&
+           (p->facts[n->id].kind == PROBE_QUANTIZE || p->facts[n->id].kind == PROBE_DEQUANTIZE))
+        n = tare__node_arg(n, 0);
+    return n != NULL && n->op == NODE_PLACEHOLDER;
 }
 
 static bool is_model_input(const subject *s) {
@@ -368,10 +386,9 @@ static tare_status find_one_value(const subject *s, const seen_input *seen, bool
     return add(s, cost_of_misfit(s), &w);
 }
 
-static tare_status find_one_sample(const subject *s, const seen_input *seen, bool *found) {
+static tare_status find_one_sample(const subject *s, const seen_input *seen) {
     finding_list *f = s->list;
     if (!tare__seen_one_sample(&f->probe->model->seen)) return TARE_OK;
-    *found = true;
     words w = {.kind = "constant-input", .step = "", .family = FAMILY_DATA};
     w.cause =
         SAY("the %zu samples that calibrated %s are equal: the ranges of all layers are those "
@@ -381,14 +398,18 @@ static tare_status find_one_sample(const subject *s, const seen_input *seen, boo
     return add(s, cost_of_misfit(s), &w);
 }
 
-// The median sample is far larger or smaller than that of calibration.
+// The median sample is far larger or smaller than that of calibration, and than any of it.
 static tare_status find_mismatch(const subject *s, const seen_input *seen, bool *found) {
     finding_list *f = s->list;
     double then = 0;
+    if (own_db(s) > GOOD_DB || !is_whole_input(s) || s->entry->sample_count < LEAST_SAMPLES ||
+        seen->count < LEAST_SAMPLES)
+        return TARE_OK;
     const double now = median_peak(s);
     TARE_TRY(tare__seen_median(seen, &then, f->err));
     const double ratio = then > now ? then / now : now / then;
-    if (!(now > 0) || !(then > 0) || ratio < MISMATCH_RATIO || own_db(s) > GOOD_DB) return TARE_OK;
+    if (!(now > 0) || !(then > 0) || ratio < MISMATCH_RATIO || tare__seen_spans(seen, now))
+        return TARE_OK;
     *found = true;
     words w = {.kind = "data-mismatch", .step = "", .family = FAMILY_DATA};
     w.cause = SAY("%s reaches %.3g in the median sample, and %.3g in that of calibration: they are "
@@ -402,8 +423,10 @@ static tare_status find_foreign_data(const subject *s, bool *found) {
     const seen_input *seen = seen_of(s);
     if (seen == NULL || !s->entry->shown.has_qparams) return TARE_OK;
     TARE_TRY(find_one_value(s, seen, found));
-    if (!*found) TARE_TRY(find_one_sample(s, seen, found));
-    return *found ? TARE_OK : find_mismatch(s, seen, found);
+    if (!*found) TARE_TRY(find_one_sample(s, seen));
+    return *found || tare__seen_one_sample(&s->list->probe->model->seen)
+               ? TARE_OK
+               : find_mismatch(s, seen, found);
 }
 
 static bool fixes_scale(const subject *s, const node *n) {
@@ -443,7 +466,7 @@ static tare_status find_outlier_sample(const subject *s, bool *found) {
     const range_entry *e = s->entry;
     const tare_tensor_range *r = &e->shown;
     const double seen = width_of(e), range = range_of(e);
-    if (!r->has_qparams || e->sample_count < 3) return TARE_OK;
+    if (!r->has_qparams || e->sample_count < LEAST_SAMPLES) return TARE_OK;
     double *sizes = tare__arena_array(f->memory, e->sample_count, sizeof *sizes);
     peaks p;
     if (sizes == NULL) return tare__out_of_memory(f->err);
@@ -482,6 +505,16 @@ static bool sets_range(const range_entry *e, double largest) {
            (range <= OUTLIER_RATIO / 2 * largest && largest <= OUTLIER_RATIO / 2 * range);
 }
 
+// Few values of a channel may be equal by chance, or because there is one of each.
+static bool is_constant_channel(const range_entry *e, int64_t channel) {
+    const int64_t count = e->shown.channel_count;
+    bool others_vary = false;
+    if (e->channel_low[channel] != e->channel_high[channel]) return false;
+    for (int64_t c = 0; c < count; c++) others_vary |= e->channel_low[c] < e->channel_high[c];
+    return others_vary && e->sample_count >= LEAST_SAMPLES &&
+           e->shown.element_count / CONSTANT_VALUES >= count;
+}
+
 static tare_status add_constant_channel(const subject *s, const peaks *p) {
     finding_list *f = s->list;
     words w = {.kind = "dead-channels", .step = "precision"};
@@ -505,7 +538,7 @@ static tare_status find_outlier_channel(const subject *s, bool *found) {
         !hurts(s))
         return TARE_OK;
     *found = true;
-    if (e->channel_low[p.at] == e->channel_high[p.at]) return add_constant_channel(s, &p);
+    if (is_constant_channel(e, p.at)) return add_constant_channel(s, &p);
     words w = {.kind = "outlier-channel",
                .step = "precision",
                .family = FAMILY_CHANNEL,
@@ -536,6 +569,14 @@ static tare_status find_dead_channels(const subject *s) {
     return add(s, INFINITY, &w);
 }
 
+// Did calibration see values about as large as these? Then they are not of another scale.
+static bool is_reached(const subject *s) {
+    const seen_input *seen = seen_of(s);
+    const tare_tensor_range *r = &s->entry->shown;
+    const double slack = REACHED_SHARE * (r->seen_high - r->seen_low);
+    return seen != NULL && seen->low <= r->seen_low + slack && seen->high >= r->seen_high - slack;
+}
+
 static tare_status find_saturation(const subject *s) {
     finding_list *f = s->list;
     const tare_tensor_range *r = &s->entry->shown;
@@ -544,7 +585,7 @@ static tare_status find_saturation(const subject *s) {
     if (share < SATURATED_SHARE || own_db(s) > GOOD_DB) return TARE_OK;
     if (r->scale <= LEAST_SCALE || (r->scale == 1 && is_uncalibrated(f)))
         return TARE_OK; // reported by another detector
-    const bool is_foreign = is_model_input(s) && share > FOREIGN_SHARE;
+    const bool is_foreign = is_model_input(s) && share > FOREIGN_SHARE && !is_reached(s);
     words w = {.kind = "saturation",
                .step = is_foreign ? "" : "observers",
                .family = is_foreign ? FAMILY_DATA : FAMILY_NARROW,
@@ -591,7 +632,10 @@ static tare_status find_token(const subject *s, bool *found) {
     TARE_TRY(find_peaks(f, sizes, table->shape[0], &p));
     if (!are_outliers(&p, table->shape[0], 4)) return TARE_OK;
     *found = true;
-    words w = {.kind = "embedding-token", .step = "precision", .family = FAMILY_DATA};
+    words w = {.kind = "embedding-token",
+               .step = "precision",
+               .family = FAMILY_DATA,
+               .has_local_remedy = true};
     w.cause = SAY("the range of %s comes from token %" PRId64 ", which reaches %.3g; the median "
                   "token reaches %.3g",
                   name_of(s), p.at, p.largest, p.median);
@@ -736,7 +780,8 @@ static tare_status find_bias_overflow(finding_list *f, size_t layer) {
 
 static bool has_finding(const finding_list *f, const char *layer) {
     for (size_t i = 0; i < f->count; i++)
-        if (strcmp(f->items[i].shown.layer, layer) == 0 && isfinite(f->items[i].shown.db))
+        if (strcmp(f->items[i].shown.layer, layer) == 0 && isfinite(f->items[i].shown.db) &&
+            !(f->items[i].family == FAMILY_CHANNEL && f->items[i].shown.db > GOOD_DB))
             return true;
     return false;
 }
@@ -795,7 +840,9 @@ static tare_status find_accumulation(finding_list *f) {
     double least = INFINITY;
     for (size_t i = 0; i < f->count; i++)
         if (f->items[i].shown.db <= GOOD_DB) return TARE_OK;
+    if (f->probe->layer_count < 2) return TARE_OK;
     for (size_t i = 0; i < f->probe->layer_count; i++) {
+        if (!f->measures[i].is_alone_measured) return TARE_OK;
         const double db = tare__measure_alone_db(&f->measures[i]);
         if (!(db < least)) continue;
         least = db;

@@ -43,6 +43,7 @@ typedef struct noted_finding {
     const node *at, *value; // the layer; the float node that computes the tensor (NULL: none)
     finding_family family;
     finding_note note;
+    bool has_local_remedy; // what follows from it needs a remedy of its own
     double stretch;  // how much larger the values are than the range, or the range than they; > 1
     int64_t channel; // FAMILY_CHANNEL: its index
     bool is_weight;  // nothing is in front of it

@@ -12,6 +12,7 @@
 #include "core/struct_size.h"
 #include "core/system/clock.h"
 #include "debug/improve/ladder.h"
+#include "flow/calibrate/observer_list.h"
 #include "model/pass.h"
 #include "runtime/tune/bias_correction.h"
 
@@ -309,6 +310,7 @@ tare_status tare__ladder_calibrate(ladder *l, tare_model *prepared, bool *is_lat
                                             .progress_user = &watch,
                                             .thread_count = l->options.thread_count,
                                             .is_lenient = true};
+    tare__observers_forget_data(prepared); // it is the same data again
     TARE_TRY(tare_data_rewind(l->calibration, l->err));
     const tare_status status =
         tare_calibrate_data(prepared, l->calibration, &options, NULL, l->err);

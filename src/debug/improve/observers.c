@@ -4,6 +4,7 @@
 
 #include "core/memory/alloc.h"
 #include "debug/improve/weight_observers.h"
+#include "flow/calibrate/observer_list.h"
 #include "observe/fake_quantize.h"
 #include "observe/observer_spec.h"
 #include "tare/improve.h"
@@ -127,6 +128,7 @@ tare_status tare_replace_observers(const tare_model *prepared, const char *class
     replacing r = {
         .class_name = class_name, .rule = "observers", .percentile = percentile, .err = err};
     TARE_TRY(tare__improve_begin(&r.base, prepared, out, err));
+    tare__observers_forget_data(r.base.model);
     const tare_status status = replace_all(&r);
     if (status == TARE_OK && count != NULL) *count = r.count;
     end(&r);

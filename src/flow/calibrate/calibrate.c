@@ -3,6 +3,7 @@
 #include "flow/calibrate/calibrate.h"
 
 #include "dnnl/float_kernels.h"
+#include "flow/calibrate/observer_list.h"
 #include "model/coverage.h"
 #include "model/pass.h"
 #include "ops/interpret.h"
@@ -169,8 +170,8 @@ static tare_status watch(tare_model *prepared, const tare_tensor *const *inputs,
     return tare__calibrate_keep_shapes(prepared, inputs, input_count, err);
 }
 
-tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
-                           size_t input_count, tare_error *err) {
+tare_status tare__calibrate_batch(tare_model *prepared, const tare_tensor *const *inputs,
+                                  size_t input_count, tare_error *err) {
     arena memory = {0};
     TARE_TRY(tare__calibrate_check_model(prepared, err));
     TARE_TRY(tare__calibrate_check_inputs(prepared, inputs, input_count, err));
@@ -179,4 +180,12 @@ tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *input
     const tare_status status = watch(prepared, inputs, input_count, &memory, err);
     tare__arena_release(&memory);
     return status;
+}
+
+tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
+                           size_t input_count, tare_error *err) {
+    TARE_TRY(tare__calibrate_batch(prepared, inputs, input_count, err));
+    tare__observers_forget_data(prepared);
+    prepared->seen.is_partial = true;
+    return TARE_OK;
 }

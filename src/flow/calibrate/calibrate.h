@@ -11,6 +11,9 @@ tare_status tare__calibrate_check_model(const tare_model *prepared, tare_error *
 tare_status tare__calibrate_check_inputs(const tare_model *prepared,
                                          const tare_tensor *const *inputs, size_t input_count,
                                          tare_error *err);
+/// tare_calibrate for a caller that notes what the samples are like.
+tare_status tare__calibrate_batch(tare_model *prepared, const tare_tensor *const *inputs,
+                                  size_t input_count, tare_error *err);
 /// Stores the shapes of the inputs in the model.
 tare_status tare__calibrate_keep_shapes(tare_model *prepared, const tare_tensor *const *inputs,
                                         size_t input_count, tare_error *err);

@@ -7,6 +7,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/struct_size.h"
+#include "flow/calibrate/observer_list.h"
 #include "model/coverage.h"
 #include "observe/fake_quantize.h"
 
@@ -331,6 +332,8 @@ static tare_status give(tare_model *model, const calibration *now, calibration *
     const tare_status status = give_examples(model->root->graph, read, copies, err);
     tare__free(copies);
     if (status != TARE_OK) return status;
+    tare__observers_forget_data(model);
+    model->seen.is_partial = true;
     for (size_t i = 0; i < read->count;
          i++) // an observer that observes nothing keeps prepare's parameters
         if (tare__observer_watches(now->items[i].observer))

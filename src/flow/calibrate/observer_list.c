@@ -3,6 +3,7 @@
 #include "flow/calibrate/observer_list.h"
 
 #include "core/memory/alloc.h"
+#include "tare/calibration.h"
 
 static tare_status list_observer(void *user, const char *path, module *m, tare_error *err) {
     observer_list *list = user;
@@ -34,8 +35,14 @@ static tare_status forget(const tare_model *model, module *observer, tare_error 
     return TARE_OK;
 }
 
-tare_status tare__observers_forget(const tare_model *model, tare_error *err) {
+void tare__observers_forget_data(tare_model *model) {
+    tare__seen_release(&model->seen);
+    tare__record_remove(&model->decisions, TARE_CALIBRATION_DATA_RULE);
+}
+
+tare_status tare__observers_forget(tare_model *model, tare_error *err) {
     observer_list list = {0};
+    tare__observers_forget_data(model);
     tare_status status = tare__observers_list(model, &list, err);
     for (size_t i = 0; i < list.count && status == TARE_OK; i++)
         status = forget(model, list.items[i], err);

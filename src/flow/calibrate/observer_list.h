@@ -13,7 +13,9 @@ typedef struct observer_list {
 } observer_list;
 tare_status tare__observers_list(const tare_model *model, observer_list *out, tare_error *err);
 
-/// Clears the statistics of all observers that observe something.
-tare_status tare__observers_forget(const tare_model *model, tare_error *err);
+/// Clears the statistics of all observers that observe something, and what is noted of the data.
+tare_status tare__observers_forget(tare_model *model, tare_error *err);
+/// Clears what is noted of the data of calibration, with the decisions about it.
+void tare__observers_forget_data(tare_model *model);
 
 #endif

@@ -15,6 +15,7 @@
 #include "flow/calibrate/calibration.h"
 #include "flow/calibrate/observer_list.h"
 #include "ir/call_names.h"
+#include "model/pass.h"
 #include "ops/op.h"
 #include "runtime/plan/samples.h"
 #include "runtime/session/session.h"
@@ -54,7 +55,7 @@ typedef struct calibrator {
 
 // Merges the statistics of a copy's observers into the model's. Both trees list them in the same
 // order.
-static tare_status join_copy(const tare_model *into, const tare_model *copy, tare_error *err) {
+static tare_status join_copy(const tare_model *into, tare_model *copy, tare_error *err) {
     observer_list to = {0}, from = {0};
     tare_status status = tare__observers_list(into, &to, err);
     if (status == TARE_OK) status = tare__observers_list(copy, &from, err);
@@ -264,9 +265,9 @@ static tare_status run_items(calibrator *c) {
         return tell_failure(c);
     }
     for (size_t i = 0; i < c->item_count; i++)
-        TARE_TRY(tare_calibrate(c->prepared,
-                                (const tare_tensor *const *)(c->items + i * c->input_count),
-                                c->input_count, c->err));
+        TARE_TRY(tare__calibrate_batch(c->prepared,
+                                       (const tare_tensor *const *)(c->items + i * c->input_count),
+                                       c->input_count, c->err));
     return TARE_OK;
 }
 
@@ -329,10 +330,20 @@ static tare_status run_rounds(calibrator *c) {
     return join_copies(c);
 }
 
-static bool is_known(const record *r, const tare_decision *d) {
-    for (size_t i = 0; i < r->count; i++)
-        if (strcmp(r->items[i].rule, d->rule) == 0 && strcmp(r->items[i].node, d->node) == 0)
+// Does an observer take a range from the input, or from what passes its values on?
+static bool is_observed(const tare_model *model, const char *input) {
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
+        if (!tare__is_observer_node(model, n) ||
+            !tare__observer_watches(tare__called_module(model, n)))
+            continue;
+        const node *from = tare__node_arg(n, 0);
+        while (from != NULL &&
+               (tare__is_observer_node(model, from) ||
+                (tare__node_is_call(from) && tare__passes_on(tare__called_row(model, from)))))
+            from = tare__node_arg(from, 0);
+        if (from != NULL && tare__node_is_input(from) && strcmp(tare__input_name(from), input) == 0)
             return true;
+    }
     return false;
 }
 
@@ -340,13 +351,16 @@ static bool is_known(const record *r, const tare_decision *d) {
 static tare_status warn_of_data(const calibrator *c) {
     const seen_inputs *seen = &c->prepared->seen;
     record *r = &c->prepared->decisions;
-    tare_decision d = {.pass = "calibrate", .decision = "warning", .rule = SEEN_RULE, .node = ""};
-    if (tare__seen_one_sample(seen) && !is_known(r, &d))
+    tare__record_remove(r, TARE_CALIBRATION_DATA_RULE);
+    if (seen->is_partial) return TARE_OK;
+    tare_decision d = {
+        .pass = "calibrate", .decision = "warning", .rule = TARE_CALIBRATION_DATA_RULE, .node = ""};
+    if (tare__seen_one_sample(seen))
         return tare__record_add(r, &d, c->err, "the %zu samples that calibrate are equal",
                                 seen->items[0].count);
     for (size_t i = 0; i < seen->count; i++) {
         d.node = seen->items[i].name;
-        if (tare__seen_one_value(&seen->items[i]) && !is_known(r, &d))
+        if (tare__seen_one_value(&seen->items[i]) && is_observed(c->prepared, d.node))
             TARE_TRY(tare__record_add(r, &d, c->err, "it is %.3g in all samples that calibrate",
                                       seen->items[i].low));
     }
@@ -379,7 +393,6 @@ static tare_status check_options(const tare_calibrate_options *o, tare_error *er
 
 tare_status tare_calibration_clear(tare_model *prepared, tare_error *err) {
     TARE_TRY(tare__calibrate_check_model(prepared, err));
-    tare__seen_release(&prepared->seen);
     return tare__observers_forget(prepared, err);
 }
 

@@ -8,7 +8,7 @@
 #include "support/test.h"
 #include "tare/analyze.h"
 
-enum { SAMPLES = 8, WIDTH = 16, TOKENS = 20 };
+enum { SAMPLES = 16, WIDTH = 16, TOKENS = 20 };
 static const size_t row_3 = (size_t)3 * WIDTH;
 
 typedef struct plant {
@@ -22,6 +22,7 @@ typedef struct fault {
     void (*make)(plant *p);
     const char *wrong; // a kind that is not to be found; NULL: none
     bool is_not_first; // something else comes before it
+    bool is_brief;     // the analysis has one sample
 } fault;
 
 static const char two_layers[] = "    a = self.a(x)\n"
@@ -77,6 +78,13 @@ static void make_raw_calibration(plant *p) {
 static void make_raw_data(plant *p) {
     for (int64_t i = 0; i < p->check->count; i++)
         tare__f32(p->check)[i] = tare__f32(p->check)[i] * 120 + 128;
+}
+
+// The samples of calibration are quiet and loud; these are in between.
+static void make_loud_calibration(plant *p) {
+    float *x = tare__f32(p->calibration);
+    scale(x, WIDTH, 1, 0.5F);
+    scale(&x[WIDTH], (int64_t)(SAMPLES - 1) * WIDTH, 1, 20);
 }
 
 static void make_one_value(plant *p) {
@@ -198,6 +206,18 @@ static tare_model *calibrated_reference(const plant *p) {
     return made;
 }
 
+// The one with the largest first channel.
+static void keep_one_sample(plant *p) {
+    tare_tensor *all = p->check;
+    const float *x = tare__f32(all);
+    size_t best = 0;
+    for (size_t i = 0; i < SAMPLES; i++)
+        if (x[i * WIDTH] > x[best * WIDTH]) best = i;
+    p->check = NEW_INPUT(1, WIDTH);
+    memcpy(p->check->data, &x[best * WIDTH], WIDTH * sizeof(float));
+    tare_tensor_release(all);
+}
+
 static void check_fault(const fault *f, bool is_planted) {
     plant p;
     tare_analysis *a = NULL;
@@ -205,6 +225,7 @@ static void check_fault(const fault *f, bool is_planted) {
     bool is_found = false, is_wrong = false;
     make(f, is_planted, &p);
     tare_model *reference = calibrated_reference(&p);
+    if (f->is_brief) keep_one_sample(&p);
     tare_data *data = data_in_file(p.floats, "check.npz", p.check);
     CHECK_DONE(tare_analyze(reference, data, NULL, &a, job_error()));
     for (size_t i = 0; tare_analysis_get_finding(a, i, &found); i++) {
@@ -235,6 +256,10 @@ static void planted_faults_are_found(void **state) {
         {"saturation", "a", four_layers, make_saturation_in_front},
         {"data-mismatch", "a", four_layers, make_raw_calibration, "saturation"},
         {"data-mismatch", "a", four_layers, make_raw_data, "outlier-channel"},
+        {"outlier-sample", "a", four_layers, make_loud_calibration, "data-mismatch"},
+        {"saturation", "a", four_layers, make_raw_data, "data-mismatch", .is_brief = true},
+        {"outlier-channel", "a", two_layers, make_outlier_channel, "dead-channels",
+         .is_brief = true},
         {"constant-input", "a", four_layers, make_one_value},
         {"constant-input", "a", four_layers, make_one_sample},
         {"outlier-sample", "a", four_layers, make_outlier_of_calibration},

@@ -5,6 +5,7 @@
 #include "support/test.h"
 
 #include "flow/calibrate/calibration.h"
+#include "tare/improve.h"
 
 static tare_model *prepare_example(const char *activation_observer) {
     tare_model *model = read_example("conv_relu");
@@ -148,6 +149,62 @@ static void what_was_seen_before_counts_once(void **state) {
     check_equal_files(temp_path("alone.state"), temp_path("anew.state"));
     tare_model_destroy(fresh);
     tare_model_destroy(alone);
+}
+
+static size_t count_warnings(const tare_model *model) {
+    size_t count = 0;
+    for (size_t i = 0; i < tare_model_decision_count(model); i++) {
+        tare_decision d = {.struct_size = sizeof d};
+        CHECK_DONE(tare_model_decision_at(model, i, &d, job_error()));
+        count += strcmp(d.rule, TARE_CALIBRATION_DATA_RULE) == 0;
+    }
+    return count;
+}
+
+static void watch_file(tare_model *model, tare_tensor *x) {
+    tare_data *data = data_in_file(model, "notes.npz", x);
+    CHECK_DONE(tare_calibrate_data(model, data, NULL, NULL, job_error()));
+    tare_data_close(data);
+}
+
+// Data is warned about as long as it is what all the statistics come from.
+static void warnings_go_with_the_data(void **state) {
+    (void)state;
+    tare_model *model = prepare_example("MinMaxObserver"), *other = NULL;
+    tare_tensor *equal = NEW_INPUT(4, 3, 8, 10);
+    for (int64_t i = 0; i < equal->count; i++) tare__f32(equal)[i] = (float)(i % 240);
+    watch_file(model, equal);
+    assert_int_equal(count_warnings(model), 1);
+    // New observers have seen none of it.
+    CHECK_DONE(tare_replace_observers(model, "HistogramObserver", 0, NULL, &other, job_error()));
+    assert_int_equal(count_warnings(other), 0);
+    assert_int_equal(other->seen.count, 0);
+    tare_model_destroy(other);
+    // It is no longer true.
+    (void)watch(model, 0, 1, 8);
+    assert_int_equal(count_warnings(model), 0);
+    CHECK_DONE(tare_calibration_clear(model, job_error()));
+    watch_file(model, equal);
+    assert_int_equal(count_warnings(model), 1);
+    CHECK_DONE(tare_calibration_clear(model, job_error()));
+    assert_int_equal(count_warnings(model), 0);
+    // Other data came before.
+    const tare_tensor *inputs[] = {equal};
+    watch_file(model, equal);
+    CHECK_DONE(tare_calibrate(model, inputs, 1, job_error()));
+    assert_int_equal(count_warnings(model), 0);
+    watch_file(model, equal);
+    assert_int_equal(count_warnings(model), 0);
+    CHECK_DONE(tare_calibration_write(model, NULL, 9, temp_path("notes.state"), job_error()));
+    CHECK_DONE(tare_calibration_clear(model, job_error()));
+    watch_file(model, equal);
+    assert_int_equal(count_warnings(model), 1);
+    CHECK_DONE(tare_calibration_read(model, temp_path("notes.state"), NULL, job_error()));
+    assert_int_equal(count_warnings(model), 0);
+    watch_file(model, equal);
+    assert_int_equal(count_warnings(model), 0);
+    tare_model_destroy(model);
+    tare_tensor_release(equal);
 }
 
 static void merging_in_groups_is_merging_at_once(void **state) {
@@ -396,6 +453,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_split_gives_the_model_of_one_pass),
         cmocka_unit_test(what_was_seen_before_counts_once),
+        cmocka_unit_test(warnings_go_with_the_data),
         cmocka_unit_test(merging_in_groups_is_merging_at_once),
         cmocka_unit_test(what_does_not_belong_together_is_refused),
         cmocka_unit_test(an_observer_stands_once_in_a_state),
