@@ -31,7 +31,7 @@ typedef struct analyze_job {
 static void print_findings(const tare_analysis *a, size_t most) {
     tare_finding f;
     for (size_t i = 0; i < most && tare_analysis_get_finding(a, i, &f); i++) {
-        if (i == 0) printf("findings, the costliest first:\n");
+        if (i == 0) printf("findings, causes before what follows from them:\n");
         printf("  %s at %s", f.kind, f.layer);
         if (isfinite(f.db)) printf(" (%.1f dB)", f.db);
         printf("\n      %s\n      remedy: %s", f.cause, f.remedy);

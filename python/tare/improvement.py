@@ -136,7 +136,7 @@ class Analysis:
     ranges : list of dict
         Of every quantized tensor: what its parameters can represent, what was seen, and how much was cut off.
     findings : list of dict
-        What costs accuracy, the costliest first: kind, layer, tensor, db, cause, remedy, step (of `improve`).
+        What costs accuracy, causes before what follows from them, then by cost: kind, layer, tensor, db, cause, remedy, step (of `improve`).
     preparation_db : float
         What fusing, preparing and steps of `improve` keep of the outputs of `exact`, before anything is quantized. NaN: no
         `exact` was given.

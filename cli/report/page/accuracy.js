@@ -46,7 +46,7 @@ const accuracy = (() => {
       decibels('dB', 'db', 'what the layer loses'),
       {label: 'Cause', kind: 'words', value: (r) => r.cause}, {label: 'Remedy', kind: 'words', value: (r) => r.remedy},
     ];
-    return [el('h3', null, 'Findings, the costliest first'), table.make({name: 'findings', rows, columns}).element, el('h3', null, 'All layers')];
+    return [el('h3', null, 'Findings, causes before what follows from them'), table.make({name: 'findings', rows, columns}).element, el('h3', null, 'All layers')];
   }
 
   function compared() {
