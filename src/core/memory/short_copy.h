@@ -25,4 +25,12 @@ static inline void tare__short_copy(void *restrict to, const void *restrict from
     }
 }
 
+/// Copies `count` pieces of `bytes` bytes, whose beginnings are so far apart on each side.
+static inline void tare__short_copies(void *restrict to, size_t to_step, const void *restrict from,
+                                      size_t from_step, size_t count, size_t bytes) {
+    for (size_t i = 0; i < count; i++)
+        tare__short_copy((unsigned char *)to + i * to_step,
+                         (const unsigned char *)from + i * from_step, bytes);
+}
+
 #endif

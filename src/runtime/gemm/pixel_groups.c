@@ -11,8 +11,6 @@
 enum {
     MOST_BYTES = 1 << 18, // of copied rows, which stay in the cache; and of a list of addresses
     BEHIND = 16,
-    KEPT_WORDS = 2, // as in qu8_depthwise.h
-    KEPT_COLUMNS = 24,
 };
 
 // --- what pays, in cycles of a CPU whose shuffles and products share ports ---
@@ -32,7 +30,7 @@ static double block_cycles(const depthwise_form *f, size_t unshared) {
 
 static double single_cycles(const conv_windows *w, const depthwise_form *f) {
     const size_t span = (w->columns - 1) * w->step[W] + 1;
-    const bool is_kept = f->words <= KEPT_WORDS && span <= KEPT_COLUMNS && w->stride[W] < span;
+    const bool is_kept = tare__depthwise_keeps_columns(f->words, span, w->stride[W]);
     const size_t unshared = is_kept ? w->stride[W] : w->columns;
     return (double)w->out_width * (narrow * block_cycles(f, unshared) +
                                    listing * (double)(w->stride[W] * f->words * DEPTHWISE_WORD));

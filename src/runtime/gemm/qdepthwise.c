@@ -213,8 +213,7 @@ static void run_block(const qdepthwise *p, const depthwise_tile *whole, size_t b
 static void spread(const qdepthwise *p, size_t size, const unsigned char *from, size_t y_stride,
                    unsigned char *to) {
     const size_t bytes = p->groups.channels * size;
-    for (size_t i = 0; i < p->windows.out_width; i++)
-        tare__short_copy(to + i * y_stride * size, from + i * bytes, bytes);
+    tare__short_copies(to, y_stride * size, from, bytes, p->windows.out_width, bytes);
 }
 
 // Groups with all their pixels, and the rest of the row.
@@ -254,7 +253,7 @@ static void run_groups(const depthwise_job *job, const depthwise_row_block *at,
     for (size_t r = 0; r < at->rows && is_spread; r++) {
         if (to.y != NULL)
             spread(p, 1, tile.y + r * row, to.y_stride, to.y + r * to.y_row);
-        else
+        else if (to.real != NULL)
             spread(p, sizeof(float), (unsigned char *)(tile.real + r * row), to.y_stride,
                    (unsigned char *)(to.real + r * to.y_row));
     }

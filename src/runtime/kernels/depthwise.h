@@ -72,6 +72,14 @@ const depthwise_kernel *tare__depthwise_choose(isa_level isa);
 void qu8_depthwise__avxvnni_vex(const depthwise_tile *t);
 void qu8_depthwise__avx512vl(const depthwise_tile *t);
 
+// Columns that a kernel interleaves in advance at most, and their words.
+enum { DEPTHWISE_KEPT_COLUMNS = 24, DEPTHWISE_KEPT_WORDS = 2 };
+/// Are interleaved columns kept for the pixels that share them? `span`: columns from the first to
+/// the last of a pixel.
+static inline bool tare__depthwise_keeps_columns(size_t words, size_t span, size_t stride) {
+    return words <= DEPTHWISE_KEPT_WORDS && span <= DEPTHWISE_KEPT_COLUMNS && stride < span;
+}
+
 /// The quads of the narrowest register that holds a block's channels, at most the kernel's.
 static inline size_t tare__depthwise_quads(const depthwise_kernel *kernel, size_t channels) {
     size_t quads = 1;

@@ -39,6 +39,11 @@ bool tare__isa_multiplies_signed(void);
 /// TARE_INVALID_ARGUMENT if that is no level or one that this machine lacks.
 tare_status tare__isa_choose(isa_level *out, tare_error *err);
 
+/// The level that a kernel without tiles has at this one.
+static inline isa_level tare__isa_without_tiles(isa_level isa) {
+    return isa == ISA_AMXINT8 ? ISA_AVX512VNNI : isa;
+}
+
 /// What a row of a kernel table requires of the CPU.
 typedef struct kernel_needs {
     isa_level level;

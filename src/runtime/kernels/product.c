@@ -27,7 +27,8 @@ const product_kernel *tare__product_choose(isa_level isa) {
 
 // The kernel without tiles.
 static const product_kernel *vectors_of(const product_kernel *k) {
-    return k->needs.level == ISA_AMXINT8 ? tare__product_choose(ISA_AVX512VNNI) : k;
+    const isa_level level = tare__isa_without_tiles(k->needs.level);
+    return level != k->needs.level ? tare__product_choose(level) : k;
 }
 
 const char *tare__product_name(const product_kernel *k, size_t rows, size_t taps, size_t tap_size,

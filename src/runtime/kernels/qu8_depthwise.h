@@ -13,9 +13,7 @@
 #define RUNTIME_KERNELS_QU8_DEPTHWISE_H
 // Loop bounds for unrolling, so that sums stay in registers.
 enum {
-    KEPT_COLUMNS = 24, // interleaved in advance
-    MOST_WORDS = 2,    // of a kept column
-    PAIR = 2,          // pixels at a time
+    PAIR = 2, // pixels at a time
 };
 #endif
 
@@ -151,8 +149,8 @@ UNROLLED void WIDTH(slide)(const WIDTH(depthwise_setting) * s, size_t rows, size
 }
 
 UNROLLED void WIDTH(add_kept)(const WIDTH(depthwise_setting) * s,
-                              VEC (*kept)[MOST_WORDS][PACKED_REGISTERS], size_t pixel, size_t rows,
-                              size_t words) {
+                              VEC (*kept)[DEPTHWISE_KEPT_WORDS][PACKED_REGISTERS], size_t pixel,
+                              size_t rows, size_t words) {
     const depthwise_tile *t = s->t;
     VEC acc[2][PAIR][PACKED_REGISTERS];
     for (size_t r = 0; r < rows; r++)
@@ -168,9 +166,9 @@ UNROLLED void WIDTH(add_kept)(const WIDTH(depthwise_setting) * s,
 }
 
 // The last of an odd number of pixels: compiled once for all forms.
-static __attribute__((noinline)) void WIDTH(add_last)(const WIDTH(depthwise_setting) * s,
-                                                      VEC (*kept)[MOST_WORDS][PACKED_REGISTERS],
-                                                      size_t pixel) {
+static __attribute__((noinline)) void
+WIDTH(add_last)(const WIDTH(depthwise_setting) * s,
+                VEC (*kept)[DEPTHWISE_KEPT_WORDS][PACKED_REGISTERS], size_t pixel) {
     const depthwise_tile *t = s->t;
     const uint32_t *w = t->w;
     for (size_t r = 0; r < t->rows; r++) {
@@ -189,8 +187,8 @@ UNROLLED void WIDTH(keep)(const WIDTH(depthwise_setting) * s, size_t rows, size_
     const depthwise_tile *t = s->t;
     const bool flips = t->flip != 0;
     const size_t span = (t->columns - 1) * t->dilation + 1;
-    const size_t step = (KEPT_COLUMNS - span) / t->stride + 1;
-    VEC kept[KEPT_COLUMNS][MOST_WORDS][PACKED_REGISTERS];
+    const size_t step = (DEPTHWISE_KEPT_COLUMNS - span) / t->stride + 1;
+    VEC kept[DEPTHWISE_KEPT_COLUMNS][DEPTHWISE_KEPT_WORDS][PACKED_REGISTERS];
     for (size_t first = 0; first < t->pixels; first += step) {
         const size_t count = t->pixels - first < step ? t->pixels - first : step;
         const uint8_t *const *x = t->x + first * t->stride * words * DEPTHWISE_WORD;
@@ -236,7 +234,7 @@ static void WIDTH(run_depthwise)(const depthwise_tile *t) {
     const WIDTH(depthwise_setting) s = {.t = t, .pack = pack, .flip = V(set1_epi8)((char)t->flip)};
     const bool slides = t->columns == 3 && t->words == 1 && t->dilation == 1;
     const size_t span = (t->columns - 1) * t->dilation + 1;
-    const bool is_kept = t->words <= MOST_WORDS && span <= KEPT_COLUMNS && t->stride < span;
+    const bool is_kept = tare__depthwise_keeps_columns(t->words, span, t->stride);
     const bool is_pair = t->rows == 2;
     const bool flips = t->flip != 0;
     if (slides && t->stride == 1 && is_pair && flips)

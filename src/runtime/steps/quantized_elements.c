@@ -130,23 +130,12 @@ static void run_block(void *user, size_t first, size_t end, size_t worker) {
     job->s->loop(job->s, job->kernels, &at);
 }
 
-// Pixels of `channels` elements each, from or to a place where they have gaps between them.
-static void bring_together(const unsigned char *x, size_t pitch, size_t pixels, size_t bytes,
-                           unsigned char *y) {
-    for (size_t i = 0; i < pixels; i++) tare__short_copy(y + i * bytes, x + i * pitch, bytes);
-}
-
-static void push_apart(const unsigned char *x, size_t pixels, size_t bytes, size_t pitch,
-                       unsigned char *y) {
-    for (size_t i = 0; i < pixels; i++) tare__short_copy(y + i * pitch, x + i * bytes, bytes);
-}
-
 // The pixels of an operand from `first` on, beside each other: where they are, or in `block`.
 static const unsigned char *together(const unsigned char *x, size_t pitch, size_t first,
                                      size_t pixels, size_t bytes, unsigned char *block) {
     const unsigned char *at = x + first * pitch;
     if (pitch == bytes) return at;
-    bring_together(at, pitch, pixels, bytes, block);
+    tare__short_copies(block, bytes, at, pitch, pixels, bytes);
     return block;
 }
 
@@ -168,7 +157,7 @@ static void run_few_channels(const quantized_job *job, size_t first, size_t end)
             .y = s->y_pitch == y_bytes ? to : y,
             .count = pixels * s->channels};
         s->loop(s, job->kernels, &at);
-        if (at.y != to) push_apart(y, pixels, y_bytes, s->y_pitch, to);
+        if (at.y != to) tare__short_copies(to, s->y_pitch, y, y_bytes, pixels, y_bytes);
     }
 }
 

@@ -166,7 +166,7 @@ static tare_status run_job(machine_job *job, int threads, tare_machine_peak *out
     isa_level isa;
     TARE_TRY(tare__isa_choose(&isa, err));
     job->kernels = tare__peak_choose(isa);
-    job->vectors = tare__peak_choose(isa == ISA_AMXINT8 ? ISA_AVX512VNNI : isa);
+    job->vectors = tare__peak_choose(tare__isa_without_tiles(isa));
     TARE_TRY(tare__thread_pool_create(threads, &job->pool, err));
     job->results = tare__alloc_zeroed(job->threads, CACHE_LINE);
     job->data = tare__alloc_aligned(job->is_brief ? cached_bytes(job) : memory_bytes, CACHE_LINE);
