@@ -6,10 +6,13 @@
 
 #include <string.h>
 
+#include "core/memory/short_copy.h"
+#include "runtime/gemm/transpose_tiles.h"
+#include "runtime/kernels/scratch.h"
+
 enum {
-    TILE = 16,
     GRAIN = 1 << 14, // elements per task, roughly
-    SHORT = 16,      // elements of a row that are copied one by one
+    SHORT = 256,     // bytes of a row that is copied without a call
 };
 
 // --- loops ---
@@ -65,8 +68,8 @@ static void choose_inner(strided_copy *c, copy_loop *loops, size_t *count) {
 static void cut(strided_copy *c) {
     copy_loop *longer = c->other.size > 1 ? &c->other : &c->row;
     const int64_t each = c->row.size * c->other.size / longer->size;
-    c->block = GRAIN / each / TILE * TILE;
-    if (c->block < TILE) c->block = TILE;
+    c->block = GRAIN / each / TRANSPOSE_TILE * TRANSPOSE_TILE;
+    if (c->block < TRANSPOSE_TILE) c->block = TRANSPOSE_TILE;
     if (c->block > longer->size) c->block = longer->size;
     c->blocks = (longer->size + c->block - 1) / c->block;
 }
@@ -114,16 +117,7 @@ int64_t tare__strided_copy_elements(const strided_copy *c) {
             y[2 * k + 1] = second[k];                                                              \
         }                                                                                          \
     }                                                                                              \
-    static void name##_tiles(const type *x, const copy_loop *row, int64_t others, int64_t to,      \
-                             type *y) {                                                            \
-        for (int64_t r = 0; r < row->size; r += TILE)                                              \
-            for (int64_t o = 0; o < others; o += TILE) {                                           \
-                const int64_t last_r = r + TILE < row->size ? r + TILE : row->size;                \
-                const int64_t last_o = o + TILE < others ? o + TILE : others;                      \
-                for (int64_t k = o; k < last_o; k++)                                               \
-                    for (int64_t i = r; i < last_r; i++) y[k * to + i] = x[i * row->from + k];     \
-            }                                                                                      \
-    }
+    DEFINE_TRANSPOSE(name##_tiles, type)
 
 DEFINE(copy_bytes, uint8_t)
 DEFINE(copy_halves, uint16_t)
@@ -146,7 +140,7 @@ DEFINE(copy_doubles, uint64_t)
     }
 
 static void copy_row(const strided_copy *c, const void *x, int64_t count, void *y) {
-    if (c->row.from == 1 && count > SHORT) {
+    if (c->row.from == 1) {
         memcpy(y, x, (size_t)count * c->element);
         return;
     }
@@ -162,7 +156,7 @@ static void copy_tiles(const strided_copy *c, const void *x, int64_t others, voi
 #undef INTERLEAVE
         return;
     }
-#define TILES(name, type) name##_tiles(x, &c->row, others, c->other.to, y)
+#define TILES(name, type) name##_tiles(x, c->row.from, c->row.size, others, y, c->other.to)
     EACH_TYPE(c->element, TILES)
 #undef TILES
 }
@@ -180,29 +174,70 @@ static void copy_unit(const strided_copy *c, int64_t block, const unsigned char 
         copy_row(c, from, count, to);
 }
 
+// Short rows, and the innermost loop around them.
+static bool has_short_rows(const strided_copy *c) {
+    return c->row.from == 1 && c->other.size == 1 && c->blocks == 1 && c->loop_count > 0 &&
+           c->row.size * (int64_t)c->element <= SHORT;
+}
+
+static void copy_short_rows(const strided_copy *c, size_t count, const unsigned char *x,
+                            unsigned char *y) {
+    const copy_loop *loop = &c->loop[c->loop_count - 1];
+    const ptrdiff_t element = (ptrdiff_t)c->element, from = loop->from * element,
+                    to = loop->to * element;
+    const size_t bytes = (size_t)c->row.size * c->element;
+    for (; count > 0; count--, x += from, y += to) tare__short_copy(y, x, bytes);
+}
+
+// Of a unit's loops.
+typedef struct position {
+    int64_t at[COPY_MOST_LOOPS], from, to;
+} position;
+
+static void begin_at(const strided_copy *c, int64_t rest, position *p) {
+    p->from = c->offset;
+    p->to = 0;
+    for (int d = c->loop_count - 1; d >= 0; d--) {
+        p->at[d] = rest % c->loop[d].size;
+        rest /= c->loop[d].size;
+        p->from += p->at[d] * c->loop[d].from;
+        p->to += p->at[d] * c->loop[d].to;
+    }
+}
+
+// The innermost loop has as many steps left.
+static void advance(const strided_copy *c, int64_t steps, position *p) {
+    for (int d = c->loop_count - 1; d >= 0; d--, steps = 1) {
+        p->from += steps * c->loop[d].from;
+        p->to += steps * c->loop[d].to;
+        p->at[d] += steps;
+        if (p->at[d] < c->loop[d].size) return;
+        p->from -= c->loop[d].size * c->loop[d].from;
+        p->to -= c->loop[d].size * c->loop[d].to;
+        p->at[d] = 0;
+    }
+}
+
 void tare__strided_copy_units(const strided_copy *c, size_t first, size_t end, const void *x,
                               void *y) {
-    int64_t at[COPY_MOST_LOOPS] = {0}, from = c->offset, to = 0;
-    int64_t rest = (int64_t)first / c->blocks, block = (int64_t)first % c->blocks;
-    for (int d = c->loop_count - 1; d >= 0; d--) {
-        at[d] = rest % c->loop[d].size;
-        rest /= c->loop[d].size;
-        from += at[d] * c->loop[d].from;
-        to += at[d] * c->loop[d].to;
-    }
-    for (size_t i = first; i < end; i++) {
-        copy_unit(c, block, (const unsigned char *)x + from * (int64_t)c->element,
-                  (unsigned char *)y + to * (int64_t)c->element);
-        if (++block < c->blocks) continue;
-        block = 0;
-        for (int d = c->loop_count - 1; d >= 0; d--) {
-            from += c->loop[d].from;
-            to += c->loop[d].to;
-            if (++at[d] < c->loop[d].size) break;
-            from -= c->loop[d].size * c->loop[d].from;
-            to -= c->loop[d].size * c->loop[d].to;
-            at[d] = 0;
+    const int64_t element = (int64_t)c->element;
+    const bool is_short = has_short_rows(c);
+    int64_t block = (int64_t)first % c->blocks;
+    position p;
+    begin_at(c, (int64_t)first / c->blocks, &p);
+    for (size_t i = first, count = 1; i < end; i += count) {
+        const unsigned char *from = (const unsigned char *)x + p.from * element;
+        unsigned char *to = (unsigned char *)y + p.to * element;
+        if (is_short) {
+            const int inner = c->loop_count - 1;
+            count = tare__least((size_t)(c->loop[inner].size - p.at[inner]), end - i);
+            copy_short_rows(c, count, from, to);
+        } else {
+            copy_unit(c, block, from, to);
+            if (++block < c->blocks) continue;
+            block = 0;
         }
+        advance(c, (int64_t)count, &p);
     }
 }
 

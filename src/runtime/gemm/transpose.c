@@ -1,32 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposes matrices in tiles, so that both sides stay in the cache. Few rows, such as the
-// channels of images, are transposed column by column; of bytes, by the elementwise kernels.
+// Transposes matrices in tiles. Few rows, such as the channels of images, are transposed column by
+// column; of bytes, by the elementwise kernels.
 #include "runtime/gemm/transpose.h"
 
-enum { TILE = 16, FEW = 4 };
+#include "runtime/gemm/transpose_tiles.h"
 
-// The rows of a full tile are unrolled: the speed of a short loop depends on its alignment to lines
-// of the instruction cache.
-#define DEFINE_TILES(name, type)                                                                   \
-    static void name##_tile(const type *x, int64_t rows, int64_t columns, int64_t height,          \
-                            int64_t width, type *y) {                                              \
-        for (int64_t k = 0; k < width; k++, x++, y += rows)                                        \
-            if (height == TILE) {                                                                  \
-                _Pragma("GCC unroll 16") for (int64_t i = 0; i < TILE; i++) y[i] = x[i * columns]; \
-            } else {                                                                               \
-                for (int64_t i = 0; i < height; i++) y[i] = x[i * columns];                        \
-            }                                                                                      \
-    }                                                                                              \
-    static void name(const type *x, int64_t rows, int64_t columns, int64_t first, int64_t last,    \
-                     type *y) {                                                                    \
-        for (int64_t r = 0; r < rows; r += TILE)                                                   \
-            for (int64_t c = first; c < last; c += TILE)                                           \
-                name##_tile(x + r * columns + c, rows, columns, r + TILE < rows ? TILE : rows - r, \
-                            c + TILE < last ? TILE : last - c, y + c * rows + r);                  \
-    }
+enum { FEW = 4 };
 
-DEFINE_TILES(transpose_word_tiles, uint32_t)
-DEFINE_TILES(transpose_byte_tiles, uint8_t)
+DEFINE_TRANSPOSE(transpose_word_tiles, uint32_t)
+DEFINE_TRANSPOSE(transpose_byte_tiles, uint8_t)
 
 // Transposes `rows` rows, a constant.
 static inline __attribute__((always_inline)) void few_words(const uint32_t *x, int64_t rows,
@@ -52,7 +34,7 @@ static void transpose_words(const uint32_t *x, int64_t rows, int64_t columns, in
         few_words(x, FEW, columns, first, last, y);
         break;
     default:
-        transpose_word_tiles(x, rows, columns, first, last, y);
+        transpose_word_tiles(x + first, columns, rows, last - first, y + first * rows, rows);
     }
 }
 
@@ -62,7 +44,7 @@ static void transpose_bytes(const elementwise_kernels *k, const uint8_t *x, int6
         k->interleave(x + first, (size_t)columns, (size_t)rows, (size_t)(last - first),
                       y + first * rows);
     else
-        transpose_byte_tiles(x, rows, columns, first, last, y);
+        transpose_byte_tiles(x + first, columns, rows, last - first, y + first * rows, rows);
 }
 
 void tare__transpose_columns(const elementwise_kernels *k, const transposition *t, int64_t image,
