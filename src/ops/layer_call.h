@@ -33,6 +33,9 @@ typedef struct matmul_call {
     int64_t batch[TARE_MAX_DIMS], a_stride[TARE_MAX_DIMS], b_stride[TARE_MAX_DIMS]; // in matrices
 } matmul_call;
 tare_status tare__matmul_read(op_call *call, matmul_call *out);
+/// Counts the matrices in as few dimensions as possible, of the operands only: tare__matmul_result
+/// is told before.
+void tare__matmul_join_batch(matmul_call *p);
 /// Sets the call's result to a tensor of the product's shape and of the operands' dtype (float32
 /// for quantized ones).
 tare_status tare__matmul_result(op_call *call, const matmul_call *m);

@@ -104,6 +104,21 @@ tare_status tare__matmul_read(op_call *call, matmul_call *p) {
     return TARE_OK;
 }
 
+void tare__matmul_join_batch(matmul_call *p) {
+    int kept = 0;
+    for (int d = 0; d < p->batch_ndim; d++) {
+        const int64_t size = p->batch[d], a = p->a_stride[d], b = p->b_stride[d];
+        if (size == 1) continue;
+        const bool joins =
+            kept > 0 && p->a_stride[kept - 1] == a * size && p->b_stride[kept - 1] == b * size;
+        if (!joins) p->batch[kept++] = 1;
+        p->batch[kept - 1] *= size;
+        p->a_stride[kept - 1] = a;
+        p->b_stride[kept - 1] = b;
+    }
+    p->batch_ndim = kept;
+}
+
 tare_status tare__matmul_result(op_call *call, const matmul_call *p) {
     int64_t shape[TARE_MAX_DIMS + 2];
     int ndim = p->batch_ndim;

@@ -99,7 +99,7 @@ static void pack(const attention_quantized *a, const attention_head *head,
                                      .rows = keys,
                                      .columns = (size_t)a->call->value_width,
                                      .flip = a->value_flip};
-    tare__quantized_product_pack(a->kernels, &values, m->values);
+    tare__quantized_product_pack(a->kernels, &values, m->values, NULL);
 }
 
 // --- a row block ---

@@ -13,13 +13,14 @@ size_t tare__quantized_product_bytes(size_t depth, size_t channels) {
 }
 
 void tare__quantized_product_pack(const attention_kernels *k, const quantized_matrix *m,
-                                  uint32_t *w) {
+                                  uint32_t *w, int32_t *sums) {
     const size_t depth = tare__ceil_div(m->rows, 4);
     for (size_t i = 0; i < m->columns; i += PRODUCT_BLOCK) {
         quantized_matrix block = *m;
         block.x += i;
         block.columns = tare__remaining(m->columns, i, PRODUCT_BLOCK);
-        k->pack_columns(&block, tare__quantized_product_lanes(block.columns), w + i * depth);
+        k->pack_columns(&block, tare__quantized_product_lanes(block.columns), w + i * depth,
+                        sums != NULL ? sums + i : NULL);
     }
 }
 

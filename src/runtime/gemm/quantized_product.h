@@ -32,8 +32,9 @@ static inline size_t tare__quantized_product_lanes(size_t channels) {
 }
 /// Bytes of a packed matrix [depth][channels] of quantized values.
 size_t tare__quantized_product_bytes(size_t depth, size_t channels);
-/// Packs m into `w`, a channel for each column.
+/// Packs m into `w`, a channel for each column. sums: of the columns' signed values, of whole
+/// lanes; NULL: nobody asks.
 void tare__quantized_product_pack(const attention_kernels *k, const quantized_matrix *m,
-                                  uint32_t *w);
+                                  uint32_t *w, int32_t *sums);
 
 #endif

@@ -8,6 +8,7 @@ const attention_kernels tare__attention_kernels[] = {
      #suffix,                                                                                      \
      qu8_pack_rows__##suffix,                                                                      \
      qu8_pack_columns__##suffix,                                                                   \
+     qu8_sum_rows__##suffix,                                                                       \
      qu8_weigh__##suffix,                                                                          \
      f32_scale__##suffix},
 #include "runtime/kernels/qu8_attention/kernels.def"

@@ -25,8 +25,11 @@ typedef struct attention_kernels {
     /// at least m->rows; w [ceil(columns / 4)][lanes], sums [lanes].
     void (*pack_rows)(const quantized_matrix *m, size_t lanes, uint32_t *w, int32_t *sums);
     /// Packs a channel per column (values): w[d][c] is the word of rows 4d .. 4d + 3 of column c,
-    /// zeros outside the matrix. lanes: a multiple of 16, at least m->columns.
-    void (*pack_columns)(const quantized_matrix *m, size_t lanes, uint32_t *w);
+    /// zeros outside the matrix. sums[c]: of the column's signed values; NULL: nobody asks. lanes:
+    /// a multiple of 16, at least m->columns; sums [lanes].
+    void (*pack_columns)(const quantized_matrix *m, size_t lanes, uint32_t *w, int32_t *sums);
+    /// sums[r]: of the signed values of row r.
+    void (*sum_rows)(const quantized_matrix *m, int32_t *sums);
     /// quantized[i] = tare__exp2_quantized(x[i] - max(x)). Returns their sum. count >= 1.
     uint32_t (*weigh)(const float *x, size_t count, uint8_t *quantized);
     /// y[i] = y[i] * factor + offset, not fused
@@ -41,7 +44,9 @@ const attention_kernels *tare__attention_choose(isa_level isa);
 #define KERNEL(suffix, needs)                                                                      \
     void qu8_pack_rows__##suffix(const quantized_matrix *m, size_t lanes, uint32_t *w,             \
                                  int32_t *sums);                                                   \
-    void qu8_pack_columns__##suffix(const quantized_matrix *m, size_t lanes, uint32_t *w);         \
+    void qu8_pack_columns__##suffix(const quantized_matrix *m, size_t lanes, uint32_t *w,          \
+                                    int32_t *sums);                                                \
+    void qu8_sum_rows__##suffix(const quantized_matrix *m, int32_t *sums);                         \
     uint32_t qu8_weigh__##suffix(const float *x, size_t count, uint8_t *quantized);                \
     void f32_scale__##suffix(float factor, float offset, size_t count, float *y);
 #include "runtime/kernels/qu8_attention/kernels.def"

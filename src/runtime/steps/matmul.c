@@ -78,6 +78,7 @@ static tare_status plan_product(plan_builder *b, size_t head, bool *done) {
     if (s == NULL) return tare__out_of_memory(b->err);
     call.err = b->err;
     TARE_TRY(tare__matmul_read(&call, &s->call));
+    tare__matmul_join_batch(&s->call);
     const matmul_call *m = &s->call;
     if (m->a->ndim < 2 || m->b->ndim < 2 || m->inner == 0) return TARE_OK;
     s->count = b->values[r->result].tensor->count / (m->rows * m->columns);

@@ -23,11 +23,9 @@ typedef struct matmul_step {
     const product_kernel *product;
     size_t a, b, y, scratch; // buffers
     size_t count, matrices;  // count: products; matrices: of b
-    // Sizes in scratch: a row of ones; a column of ones, packed; a matrix of b, packed, with the
-    // initial values of its sums; per thread, floats, sums of rows, and rows of a as unsigned
-    // values.
-    size_t ones_bytes, column_bytes, quantized_bytes, matrix_bytes, float_bytes, sum_bytes,
-        thread_bytes;
+    // Sizes in scratch: a matrix of b, packed, with the initial values of its sums; per thread,
+    // floats, and rows of a as unsigned values.
+    size_t quantized_bytes, matrix_bytes, float_bytes, thread_bytes;
     bool gives_quantized, is_by_vector; // is_by_vector: b has one column
     quantized_scheme scheme;
 } matmul_step;
@@ -35,10 +33,15 @@ typedef struct matmul_step {
 typedef struct matmul_run {
     const plan_run_state *run;
     const matmul_step *s;
-    uint8_t *ones;
-    uint32_t *column;
     unsigned char *matrices, *threads;
 } matmul_run;
+
+// What the zero point of b subtracts from the results of a row of a, whose signed values have this
+// sum.
+static float offset_of(const matmul_step *s, int32_t sum) {
+    const int64_t own = sum - (int64_t)s->numbers.a_zero * s->call.inner;
+    return (float)tare__wrap_int32(s->numbers.b_zero * own) * s->numbers.factor;
+}
 
 // --- the second operand ---
 
@@ -55,11 +58,9 @@ static int32_t zero_of_a(const matmul_step *s) {
     return s->numbers.a_zero + 128;
 }
 
-// The sums of columns are the product with a row of ones.
-static void pack_matrix(const matmul_run *r, size_t matrix, size_t worker) {
+static void pack_matrix(const matmul_run *r, size_t matrix) {
     const matmul_step *s = r->s;
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
-    float *sums = (float *)(void *)(r->threads + worker * s->thread_bytes);
     int32_t *starts = starts_at(r, matrix);
     const quantized_matrix m = {.x = (uint8_t *)tare__buffer_data(r->run, s->b) +
                                      matrix * inner * columns,
@@ -67,61 +68,30 @@ static void pack_matrix(const matmul_run *r, size_t matrix, size_t worker) {
                                 .rows = inner,
                                 .columns = columns,
                                 .flip = (uint8_t)tare__signed_shift(s->call.b)};
-    tare__quantized_product_pack(s->kernels, &m, packed_at(r, matrix));
-    const quantized_product p = {.kernel = s->product,
-                                 .x = r->ones,
-                                 .x_step = inner,
-                                 .rows = 1,
-                                 .tap_size = inner,
-                                 .w = packed_at(r, matrix),
-                                 .channels = columns,
-                                 .multiplier = 1,
-                                 .y = sums,
-                                 .y_step = columns};
-    tare__quantized_product_run(&p);
+    tare__quantized_product_pack(s->kernels, &m, packed_at(r, matrix), starts);
     for (size_t i = 0; i < columns; i++)
-        starts[i] = tare__wrap_int32(-(int64_t)zero_of_a(s) * (int64_t)sums[i]);
+        starts[i] = tare__wrap_int32(-(int64_t)zero_of_a(s) * starts[i]);
 }
 
 static void pack_some(void *user, size_t first, size_t end, size_t worker) {
-    for (size_t i = first; i < end; i++) pack_matrix(user, i, worker);
-}
-
-static void fill_ones(const matmul_run *r) {
-    const size_t inner = (size_t)r->s->call.inner;
-    memset(r->ones, 1, inner);
-    const quantized_matrix m = {.x = r->ones, .step = 1, .rows = inner, .columns = 1};
-    tare__quantized_product_pack(r->s->kernels, &m, r->column);
+    (void)worker;
+    for (size_t i = first; i < end; i++) pack_matrix(user, i);
 }
 
 // --- row blocks ---
 
-// Adds the terms with the zero point of b to the sums of a row; the sum of the row is its product
-// with a column of ones.
-static void add_offsets(const matmul_run *r, const uint8_t *x, size_t rows, float *sums,
-                        uint8_t *as_unsigned, float *y) {
-    const matmul_step *s = r->s;
+// Adds the terms with the zero point of b to the sums of rows.
+static void add_offsets(const matmul_step *s, const uint8_t *x, size_t rows, float *y) {
     const size_t inner = (size_t)s->call.inner, columns = (size_t)s->call.columns;
-    const int32_t start = tare__wrap_int32(-(int64_t)zero_of_a(s) * (int64_t)inner);
-    int32_t starts[PRODUCT_LANES] = {start};
-    const quantized_product p = {.kernel = s->product,
-                                 .x = x,
-                                 .x_step = inner,
-                                 .rows = rows,
-                                 .tap_size = inner,
-                                 .flip = (uint8_t)tare__signed_shift(s->call.a) ^ PRODUCT_SIGN_BIT,
-                                 .as_unsigned = as_unsigned,
-                                 .w = r->column,
-                                 .channels = 1,
-                                 .starts = starts,
-                                 .multiplier = 1,
-                                 .y = sums,
-                                 .y_step = 1};
-    tare__quantized_product_run(&p);
-    for (size_t i = 0; i < rows; i++) {
-        const int32_t total = tare__wrap_int32((int64_t)s->numbers.b_zero * (int64_t)sums[i]);
-        s->kernels->scale(1, -((float)total * s->numbers.factor), columns, y + i * columns);
-    }
+    const quantized_matrix m = {.x = x,
+                                .step = inner,
+                                .rows = rows,
+                                .columns = inner,
+                                .flip = (uint8_t)tare__signed_shift(s->call.a)};
+    int32_t sums[QUANTIZED_ROW_BLOCK];
+    s->kernels->sum_rows(&m, sums);
+    for (size_t i = 0; i < rows; i++)
+        s->kernels->scale(1, -offset_of(s, sums[i]), columns, y + i * columns);
 }
 
 static void run_row_block(void *user, size_t matrix, size_t first, size_t end, size_t worker) {
@@ -135,8 +105,7 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
     const size_t b = (size_t)tare__strided_offset(c->batch_ndim, c->batch, c->b_stride, i);
     const size_t at = ((size_t)i * all + first) * columns;
     unsigned char *own = r->threads + worker * s->thread_bytes;
-    float *y = (float *)(void *)own, *sums = (float *)(void *)(own + s->float_bytes);
-    uint8_t *as_unsigned = own + s->float_bytes + s->sum_bytes;
+    float *y = (float *)(void *)own;
     if (!s->gives_quantized) y = (float *)tare__buffer_data(r->run, s->y) + at;
     const uint8_t *x = (uint8_t *)tare__buffer_data(r->run, s->a) + (a * all + first) * inner;
     const quantized_product p = {.kernel = s->product,
@@ -145,7 +114,7 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
                                  .rows = rows,
                                  .tap_size = inner,
                                  .flip = (uint8_t)tare__signed_shift(c->a) ^ PRODUCT_SIGN_BIT,
-                                 .as_unsigned = as_unsigned,
+                                 .as_unsigned = own + s->float_bytes,
                                  .w = packed_at(r, b),
                                  .channels = columns,
                                  .starts = starts_at(r, b),
@@ -153,7 +122,7 @@ static void run_row_block(void *user, size_t matrix, size_t first, size_t end, s
                                  .y = y,
                                  .y_step = columns};
     tare__quantized_product_run(&p);
-    if (s->numbers.b_zero != 0) add_offsets(r, x, rows, sums, as_unsigned, y);
+    if (s->numbers.b_zero != 0) add_offsets(s, x, rows, y);
     if (s->gives_quantized)
         r->run->kernels->elementwise->quantize(&s->scheme, y, rows * columns,
                                                (uint8_t *)tare__buffer_data(r->run, s->y) + at);
@@ -204,10 +173,8 @@ static void multiply_vector(const matmul_step *s, vector_block *v, uint8_t *as_u
                                  .y = v->y,
                                  .y_step = v->rows};
     tare__quantized_product_run(&p);
-    for (size_t i = 0; i < v->rows && s->numbers.b_zero != 0; i++) {
-        const int64_t own = v->sums[i] - (int64_t)s->numbers.a_zero * s->call.inner;
-        v->y[i] -= (float)tare__wrap_int32(s->numbers.b_zero * own) * s->numbers.factor;
-    }
+    for (size_t i = 0; i < v->rows && s->numbers.b_zero != 0; i++)
+        v->y[i] -= offset_of(s, v->sums[i]);
 }
 
 static void run_vector_block(void *user, size_t matrix, size_t first, size_t end, size_t worker) {
@@ -243,11 +210,7 @@ static void run_vectors(matmul_run *r, unsigned char *memory, thread_pool *pool)
 static tare_status run_matmul(const plan_run_state *run, void *state) {
     const matmul_step *s = state;
     unsigned char *memory = tare__buffer_data(run, s->scratch);
-    matmul_run r = {.run = run,
-                    .s = s,
-                    .ones = memory,
-                    .column = (uint32_t *)(void *)(memory + s->ones_bytes),
-                    .matrices = memory + s->ones_bytes + s->column_bytes};
+    matmul_run r = {.run = run, .s = s, .matrices = memory};
     thread_pool *pool = tare__workspace_pool(&run->kernels->space, s->count * (size_t)s->call.rows *
                                                                        (size_t)s->call.inner *
                                                                        (size_t)s->call.columns);
@@ -256,7 +219,6 @@ static tare_status run_matmul(const plan_run_state *run, void *state) {
         return TARE_OK;
     }
     r.threads = r.matrices + s->matrices * s->matrix_bytes;
-    fill_ones(&r);
     tare__parallel(pool, s->matrices, 1, pack_some, &r);
     tare__parallel_nest(pool, s->count, (size_t)s->call.rows, QUANTIZED_ROW_BLOCK, run_row_block,
                         &r);
@@ -291,24 +253,19 @@ static void lay_out(matmul_step *s) {
         lay_out_vectors(s);
         return;
     }
-    s->ones_bytes = tare__round_up(inner, BUFFER_ALIGNMENT);
-    s->column_bytes = tare__round_up(tare__quantized_product_bytes(inner, 1), BUFFER_ALIGNMENT);
     s->quantized_bytes =
         tare__round_up(tare__quantized_product_bytes(inner, columns), BUFFER_ALIGNMENT);
-    s->matrix_bytes =
-        s->quantized_bytes + tare__round_up(columns * sizeof(int32_t), BUFFER_ALIGNMENT);
+    s->matrix_bytes = s->quantized_bytes + tare__quantized_product_lanes(columns) * sizeof(int32_t);
     s->float_bytes =
         tare__round_up(QUANTIZED_ROW_BLOCK * columns * sizeof(float), BUFFER_ALIGNMENT);
-    s->sum_bytes = tare__round_up(QUANTIZED_ROW_BLOCK * sizeof(float), BUFFER_ALIGNMENT);
-    s->thread_bytes = s->float_bytes + s->sum_bytes +
-                      tare__round_up(QUANTIZED_ROW_BLOCK * inner, BUFFER_ALIGNMENT);
+    s->thread_bytes =
+        s->float_bytes + tare__round_up(QUANTIZED_ROW_BLOCK * inner, BUFFER_ALIGNMENT);
 }
 
 static tare_status assign_buffers(plan_builder *b, const plan_record *r, matmul_step *s) {
     const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
-    const size_t bytes = s->ones_bytes + s->column_bytes +
-                         (s->is_by_vector ? 0 : s->matrices * s->matrix_bytes) +
-                         threads * s->thread_bytes;
+    const size_t bytes =
+        (s->is_by_vector ? 0 : s->matrices * s->matrix_bytes) + threads * s->thread_bytes;
     TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, s->call.a), LAYOUT_PLAIN, &s->a));
     TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, s->call.b), LAYOUT_PLAIN, &s->b));
     TARE_TRY(tare__plan_new_scratch(b, bytes, &s->scratch));
@@ -338,6 +295,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
                        .gives_quantized = y->q != NULL};
     call.err = b->err;
     TARE_TRY(tare__matmul_read(&call, &s->call));
+    tare__matmul_join_batch(&s->call);
     const matmul_call *c = &s->call;
     if (y->count == 0 || c->inner == 0 || c->inner > MOST_INNER ||
         tare__plan_find_value(b, c->a) == NOTHING || tare__plan_find_value(b, c->b) == NOTHING)

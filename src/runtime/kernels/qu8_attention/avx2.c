@@ -35,8 +35,26 @@ void qu8_pack_rows__avx2(const quantized_matrix *m, size_t lanes, uint32_t *w, i
     }
 }
 
-void qu8_pack_columns__avx2(const quantized_matrix *m, size_t lanes, uint32_t *w) {
-    pack_columns_x86(m, lanes, w);
+void qu8_pack_columns__avx2(const quantized_matrix *m, size_t lanes, uint32_t *w, int32_t *sums) {
+    pack_columns_x86(m, lanes, w, sums);
+}
+
+// Signed values are unsigned ones less 128.
+void qu8_sum_rows__avx2(const quantized_matrix *m, int32_t *sums) {
+    const uint8_t to_unsigned = m->flip ^ PRODUCT_SIGN_BIT;
+    const __m128i flip = _mm_set1_epi8((char)to_unsigned), zeros = _mm_setzero_si128();
+    for (size_t r = 0; r < m->rows; r++) {
+        const uint8_t *x = m->x + r * m->step;
+        __m128i sum = zeros;
+        size_t i = 0;
+        for (; i + 16 <= m->columns; i += 16) {
+            const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(x + i));
+            sum = _mm_add_epi64(sum, _mm_sad_epu8(_mm_xor_si128(bytes, flip), zeros));
+        }
+        int32_t all = _mm_cvtsi128_si32(sum) + _mm_extract_epi32(sum, 2);
+        for (; i < m->columns; i++) all += x[i] ^ to_unsigned;
+        sums[r] = all - PRODUCT_SIGN_BIT * (int32_t)m->columns;
+    }
 }
 
 static inline float top_of(const float *x, size_t count) {

@@ -65,8 +65,25 @@ void qu8_pack_rows__avx512vnni(const quantized_matrix *m, size_t lanes, uint32_t
     }
 }
 
-void qu8_pack_columns__avx512vnni(const quantized_matrix *m, size_t lanes, uint32_t *w) {
-    pack_columns_x86(m, lanes, w);
+void qu8_pack_columns__avx512vnni(const quantized_matrix *m, size_t lanes, uint32_t *w,
+                                  int32_t *sums) {
+    pack_columns_x86(m, lanes, w, sums);
+}
+
+void qu8_sum_rows__avx512vnni(const quantized_matrix *m, int32_t *sums) {
+    const __m512i ones = _mm512_set1_epi8(1), flip = _mm512_set1_epi8((char)m->flip);
+    for (size_t r = 0; r < m->rows; r++) {
+        const uint8_t *x = m->x + r * m->step;
+        __m512i sum = _mm512_setzero_si512();
+        for (size_t i = 0; i < m->columns; i += BYTES) {
+            const size_t left = m->columns - i;
+            const __mmask64 mask = left < BYTES ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
+            const __m512i bytes = _mm512_maskz_loadu_epi8(mask, x + i);
+            sum = _mm512_dpbusd_epi32(sum, ones,
+                                      _mm512_xor_si512(bytes, _mm512_maskz_mov_epi8(mask, flip)));
+        }
+        sums[r] = _mm512_reduce_add_epi32(sum);
+    }
 }
 
 static inline float top_of(const float *x, size_t count) {

@@ -17,12 +17,26 @@ void qu8_pack_rows__scalar(const quantized_matrix *m, size_t lanes, uint32_t *w,
         }
 }
 
-void qu8_pack_columns__scalar(const quantized_matrix *m, size_t lanes, uint32_t *w) {
+void qu8_pack_columns__scalar(const quantized_matrix *m, size_t lanes, uint32_t *w, int32_t *sums) {
     memset(w, 0, (m->rows + 3) / 4 * lanes * sizeof *w);
     for (size_t r = 0; r < m->rows; r++)
         for (size_t i = 0; i < m->columns; i++)
             w[r / 4 * lanes + i] |= (uint32_t)(uint8_t)(m->x[r * m->step + i] ^ m->flip)
                                     << r % 4 * 8;
+    if (sums == NULL) return;
+    memset(sums, 0, lanes * sizeof *sums);
+    for (size_t r = 0; r < m->rows; r++)
+        for (size_t i = 0; i < m->columns; i++)
+            sums[i] += (int8_t)(m->x[r * m->step + i] ^ m->flip);
+}
+
+void qu8_sum_rows__scalar(const quantized_matrix *m, int32_t *sums) {
+    for (size_t r = 0; r < m->rows; r++) {
+        const uint8_t *x = m->x + r * m->step;
+        int32_t sum = 0;
+        for (size_t i = 0; i < m->columns; i++) sum += (int8_t)(x[i] ^ m->flip);
+        sums[r] = sum;
+    }
 }
 
 uint32_t qu8_weigh__scalar(const float *x, size_t count, uint8_t *quantized) {

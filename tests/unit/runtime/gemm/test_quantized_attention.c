@@ -36,9 +36,38 @@ static void check_packing(const attention_kernels *k, const quantized_matrix *m)
     lanes = (m->columns + 15) / 16 * 16;
     words = (m->rows + 3) / 4;
     memset(found, 0x5A, sizeof found);
-    scalar()->pack_columns(m, lanes, expected);
-    k->pack_columns(m, lanes, found);
+    scalar()->pack_columns(m, lanes, expected, expected_sums);
+    k->pack_columns(m, lanes, found, found_sums);
     assert_memory_equal(found, expected, words * lanes * sizeof *found);
+    assert_memory_equal(found_sums, expected_sums, lanes * sizeof *found_sums);
+    memset(found, 0x5A, sizeof found);
+    k->pack_columns(m, lanes, found, NULL);
+    assert_memory_equal(found, expected, words * lanes * sizeof *found);
+    scalar()->sum_rows(m, expected_sums);
+    k->sum_rows(m, found_sums);
+    assert_memory_equal(found_sums, expected_sums, m->rows * sizeof *found_sums);
+}
+
+static void rows_and_columns_are_added(void **state) {
+    (void)state;
+    const uint8_t x[] = {1, 200, 3, 255, 128, 127};
+    const quantized_matrix plain = {x, 3, 2, 3, 0}, flipped = {x, 3, 2, 3, 0x80};
+    uint32_t w[16];
+    int32_t sums[16];
+    for (size_t k = 0; k < tare__attention_kernel_count; k++) {
+        const attention_kernels *level = &tare__attention_kernels[k];
+        if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
+        level->sum_rows(&plain, sums);
+        assert_int_equal(sums[0], 1 - 56 + 3);
+        assert_int_equal(sums[1], -1 - 128 + 127);
+        level->sum_rows(&flipped, sums);
+        assert_int_equal(sums[0], 1 + 200 + 3 - 3 * 128);
+        level->pack_columns(&flipped, 16, w, sums);
+        assert_int_equal(sums[2], 3 + 127 - 2 * 128);
+        assert_int_equal(sums[3], 0);
+        level->pack_columns(&plain, 16, w, sums);
+        assert_int_equal(sums[1], -56 - 128);
+    }
 }
 
 static void every_level_packs_alike(void **state) {
@@ -243,6 +272,7 @@ static void integers_give_what_floats_give(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_packs_alike),
+        cmocka_unit_test(rows_and_columns_are_added),
         cmocka_unit_test(rows_far_apart_are_packed),
         cmocka_unit_test(every_level_weighs_alike),
         cmocka_unit_test(weights_are_rounded_powers_of_two),
