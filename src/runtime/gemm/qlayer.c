@@ -51,6 +51,12 @@ static tare_status pack(qlayer *l, const conv_split *split, const quantized_laye
     return TARE_OK;
 }
 
+isa_level tare__qlayer_level(const quantized_layer *layer, const tare_tensor *y, isa_level isa) {
+    const size_t outs = (size_t)layer->out_channels;
+    const size_t rows = (size_t)y->count / outs, depth = (size_t)layer->weight->count / outs;
+    return tare__product_is_small(rows, depth, outs) ? tare__isa_without_tiles(isa) : isa;
+}
+
 tare_status tare__qlayer_create(const quantized_layer *layer, const tare_tensor *x,
                                 const tare_tensor *y, isa_level isa, qlayer **out,
                                 tare_error *err) {

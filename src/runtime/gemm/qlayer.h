@@ -14,6 +14,8 @@ typedef struct qlayer qlayer;
 /// NULL if no kernel supports the layer, which the reference then computes. The caller destroys it.
 tare_status tare__qlayer_create(const quantized_layer *layer, const tare_tensor *x,
                                 const tare_tensor *y, isa_level isa, qlayer **out, tare_error *err);
+/// The level to pack a layer for, whose output is y: a small layer leaves tiles (AMX) alone.
+isa_level tare__qlayer_level(const quantized_layer *layer, const tare_tensor *y, isa_level isa);
 void tare__qlayer_destroy(qlayer *layer); // NULL is allowed
 /// Facts about the packed layer.
 typedef struct qlayer_form {

@@ -36,12 +36,16 @@ const char *tare__product_name(const product_kernel *k, size_t rows, size_t taps
     return tare__product_is_for_vectors(rows, taps, tap_size, flip) ? vectors_of(k)->name : k->name;
 }
 
+bool tare__product_is_small(size_t rows, size_t depth, size_t channels) {
+    enum { FEW_PRODUCTS = 1 << 17 };
+    const double lanes = (double)(tare__product_vectors(channels) * PRODUCT_LANES);
+    return (double)rows * (double)depth * lanes <= FEW_PRODUCTS;
+}
+
 const product_kernel *tare__product_choose_for(isa_level isa, size_t rows, size_t depth,
                                                size_t channels) {
-    enum { FEW_PRODUCTS = 1 << 16 };
     const product_kernel *k = tare__product_choose(isa);
-    const double lanes = (double)(tare__product_vectors(channels) * PRODUCT_LANES);
-    return (double)rows * (double)depth * lanes <= FEW_PRODUCTS ? vectors_of(k) : k;
+    return tare__product_is_small(rows, depth, channels) ? vectors_of(k) : k;
 }
 
 // Several tiles at once meet a block of weights before the next block. A quarter of the first-level
@@ -52,6 +56,7 @@ static size_t most_addresses(void) {
 
 size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t taps, size_t rows) {
     const size_t tile = k->rows[vectors - 1];
+    if (rows <= tile) return tile;
     const size_t most = tare__least(k->tiles, tare__ceil_div(rows, tile));
     return tile * tare__most(1, tare__least(most_addresses() / (tile * taps), most));
 }

@@ -116,7 +116,10 @@ static inline bool tare__product_is_for_vectors(size_t rows, size_t taps, size_t
 /// The name of the kernel that computes such products, which k may leave to another one.
 const char *tare__product_name(const product_kernel *k, size_t rows, size_t taps, size_t tap_size,
                                uint8_t flip);
-/// The fastest kernel for a single product: preparing tiles takes longer than few products.
+/// True for so few products that preparing tiles (AMX) takes longer than vectors do. A core that
+/// has not multiplied tiles for some microseconds waits for the unit that does.
+bool tare__product_is_small(size_t rows, size_t depth, size_t channels);
+/// The fastest kernel for a single product.
 const product_kernel *tare__product_choose_for(isa_level isa, size_t rows, size_t depth,
                                                size_t channels);
 

@@ -254,12 +254,12 @@ static void set_batch(const plan_record *r, const quantized_layer *layer, const 
 
 // Chooses the fastest of the kernels that give the same bits.
 static tare_status tune(plan_builder *b, const quantized_layer *layer, const tare_tensor *x,
-                        const tare_tensor *y, quantized_layer_step *s) {
+                        const tare_tensor *y, isa_level isa, quantized_layer_step *s) {
     const tuned_layer wanted = {.layer = s->layer,
                                 .of = layer,
                                 .x = x,
                                 .y = y,
-                                .isa = b->setting->kernels->isa,
+                                .isa = isa,
                                 .batch = s->batch,
                                 .space = &b->setting->kernels->space};
     if (b->setting->tuner == NULL) return TARE_OK;
@@ -307,8 +307,9 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     s->added = added;
     if (added != NULL) s->addend = tare__value_addend_of(added);
     if (epilogue.has_bounds) narrow(&layer, &epilogue.bounds);
-    TARE_TRY(tare__qlayer_create(&layer, x, y, b->setting->kernels->isa, &s->layer, b->err));
-    if (s->layer != NULL) TARE_TRY(tune(b, &layer, x, y, s));
+    const isa_level isa = tare__qlayer_level(&layer, y, b->setting->kernels->isa);
+    TARE_TRY(tare__qlayer_create(&layer, x, y, isa, &s->layer, b->err));
+    if (s->layer != NULL) TARE_TRY(tune(b, &layer, x, y, isa, s));
     if (s->layer == NULL) return tare__plan_decline(b, tare__qlayer_refusal(&layer, x));
     *done = true;
     return add_steps(b, head, &epilogue, s);

@@ -155,8 +155,8 @@ static bool read_function(const plan_builder *b, const plan_record *r, size_t se
     *op = (row_block_op){.kind = ROW_BLOCK_FUNCTION};
     return call.op != NULL && call.op->row_function != NULL &&
            call.op->row_function(&call, &op->row) == TARE_OK && op->row.run != NULL &&
-           tare__row_call_is_in_place(&op->row) && op->row.x == b->values[self].tensor && y->ndim > 0 &&
-           op->row.count == y->shape[y->ndim - 1] && op->row.count >= FEW_ELEMENTS;
+           tare__row_call_is_in_place(&op->row) && op->row.x == b->values[self].tensor &&
+           y->ndim > 0 && op->row.count == y->shape[y->ndim - 1] && op->row.count >= FEW_ELEMENTS;
 }
 
 // What `r` does to the value `self`; false if a row block cannot do it.
@@ -342,7 +342,7 @@ static tare_status add_row_blocks(plan_builder *b, const plan_record *r, const r
 // Packs the layer; NULL if no kernel supports it.
 static tare_status pack(plan_builder *b, const row_block_layer *l, const tare_tensor *x,
                         const tare_tensor *y, qlayer **out) {
-    const isa_level isa = b->setting->kernels->isa;
+    const isa_level isa = tare__qlayer_level(&l->layer, y, b->setting->kernels->isa);
     if (!l->is_dynamic) return tare__qlayer_create(&l->layer, x, y, isa, out, b->err);
     return tare__dynamic_pack(l->layer.module, &l->w, y, isa, out, b->err);
 }

@@ -54,6 +54,21 @@ static void linear_equals_the_plain_sum_for_every_remainder(void **state) {
     }
 }
 
+// A layer of up to 2^17 products.
+static void small_layers_leave_tiles_alone(void **state) {
+    (void)state;
+    for (int64_t rows = 31; rows <= 33; rows++)
+        for (int isa = 0; isa <= (int)ISA_AMXINT8; isa++) {
+            layer_case c;
+            begin_layer_case(&c, 1, REQUANT_F, 64);
+            finish_layer_case(&c, 2, (int64_t[]){rows, 64}, (int64_t[]){64, 64},
+                              (int64_t[]){rows, 64});
+            const isa_level level = tare__qlayer_level(&c.layer, c.y, (isa_level)isa);
+            assert_int_equal(level, isa == ISA_AMXINT8 && rows <= 32 ? ISA_AVX512VNNI : isa);
+            end_layer_case(&c);
+        }
+}
+
 // --- convolution ---
 
 typedef struct conv_case {
@@ -359,6 +374,7 @@ static void the_environment_lowers_the_level(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(linear_equals_the_plain_sum_for_every_remainder),
+        cmocka_unit_test(small_layers_leave_tiles_alone),
         cmocka_unit_test(conv_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(conv_equals_the_plain_sum_for_every_geometry),
         cmocka_unit_test(conv_equals_the_plain_sum_for_many_channels),
