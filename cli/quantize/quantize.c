@@ -34,7 +34,8 @@ static tare_status calibrate(quantize_job *j) {
     const tare_calibrate_options watched = {.progress = progress_callback,
                                             .progress_user = "calibrating",
                                             .thread_count = (int)j->options->threads,
-                                            .is_lenient = j->options->lenient};
+                                            .is_lenient = j->options->lenient,
+                                            .keeps_histograms = j->options->automatic};
     const tare_status status = tare_calibrate_data(j->model, data, &watched, NULL, j->err);
     end_progress();
     if (j->held_out_count > 0)

@@ -34,6 +34,9 @@ typedef struct tare_calibrate_options {
     /// resulting parameters. false: an infinity is TARE_INVALID_ARGUMENT, with the sample and the
     /// element. A NaN always is.
     bool is_lenient;
+    /// Observers of activations without data count a histogram beside their own statistics, so that
+    /// tare_improve tries other ranges without calibrating again. Files do not have it.
+    bool keeps_histograms;
 } tare_calibrate_options;
 
 #define TARE_CALIBRATION_DATA_RULE "calibration data" // of decisions about the data itself

@@ -26,7 +26,8 @@ typedef struct instance {
     const tare_observer_class *class;
     tare_observer_info info;
     void *state;
-    user_class *own; // NULL: a built-in class
+    user_class *own;   // NULL: a built-in class
+    module *companion; // sees the same; NULL: none
 } instance;
 
 // --- classes ---
@@ -155,6 +156,7 @@ static void destroy_instance(void *state) {
     if (i == NULL) return;
     i->class->destroy(i->state);
     release_user_class(i->own);
+    tare__module_release(i->companion);
     tare__free(i);
 }
 
@@ -163,8 +165,12 @@ static tare_status clone_instance(const void *state, void **out, tare_error *err
     instance *made = tare__alloc_zeroed(1, sizeof *made);
     if (made == NULL) return tare__out_of_memory(err);
     *made = *i;
-    const tare_status status = i->class->clone(i->state, &made->state, err);
+    made->companion = NULL;
+    tare_status status = TARE_OK;
+    if (i->companion != NULL) status = tare__module_clone(i->companion, &made->companion, err);
+    if (status == TARE_OK) status = i->class->clone(i->state, &made->state, err);
     if (status != TARE_OK) {
+        tare__module_release(made->companion);
         tare__free(made);
         return tare__at(err, status, "%s", i->class->name);
     }
@@ -419,6 +425,7 @@ void *tare__observer_state(const module *m) {
 tare_status tare__observer_update(module *m, const tare_tensor *x, tare_error *err) {
     if (tare__fake_quantize_kind_of(m) != NULL) return tare__fake_quantize_update(m, x, err);
     const instance *i = instance_of(m);
+    if (i->companion != NULL) TARE_TRY(tare__observer_update(i->companion, x, err));
     if (i->class->update == NULL) return TARE_OK;
     const tare_status status = i->class->update(i->state, x, err);
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
@@ -429,6 +436,7 @@ tare_status tare__observer_update_by(module *m, const tare_tensor *x, const floa
     const scan_update update = tare__builtin_scan_update(m->class->kind);
     if (update == NULL) return tare__observer_update(m, x, err);
     const instance *i = instance_of(m);
+    if (i->companion != NULL) TARE_TRY(tare__observer_update_by(i->companion, x, scan, err));
     const tare_status status = update(i->state, x, scan, err);
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
 }
@@ -499,10 +507,24 @@ bool tare__observer_is_mergeable(const module *m) {
     return class->update == NULL || class->merge != NULL;
 }
 
+const module *tare__observer_companion(const module *m) {
+    return tare__fake_quantize_kind_of(m) == NULL ? instance_of(m)->companion : NULL;
+}
+
+void tare__observer_take_companion(module *m, module *companion) {
+    instance *i = instance_of(m);
+    tare__module_release(i->companion);
+    i->companion = companion;
+}
+
 void tare__observer_swap(module *a, module *b) {
-    void *state = instance_of(a)->state;
-    instance_of(a)->state = instance_of(b)->state;
-    instance_of(b)->state = state;
+    instance *i = instance_of(a), *other = instance_of(b);
+    void *state = i->state;
+    module *companion = i->companion;
+    i->state = other->state;
+    i->companion = other->companion;
+    other->state = state;
+    other->companion = companion;
 }
 
 tare_status tare__observer_merge(module *into, const module *from, tare_error *err) {
@@ -514,6 +536,8 @@ tare_status tare__observer_merge(module *into, const module *from, tare_error *e
     if (i->class->merge == NULL)
         return tare__fail(err, TARE_UNSUPPORTED,
                           "the statistics of two %ss cannot be merged exactly", i->class->name);
+    if (i->companion != NULL && other->companion != NULL)
+        TARE_TRY(tare__observer_merge(i->companion, other->companion, err));
     const tare_status status = i->class->merge(i->state, other->state, err);
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
 }

@@ -90,7 +90,12 @@ tare_status tare__observer_spec_of(const module *m, tare_observer_spec **out, ta
 /// Loads statistics from tensors with bare names, as tare__observer_state_io saves them, into an
 /// observer without data; does nothing if there are no tensors. The input is untrusted.
 tare_status tare__observer_load(module *m, const map *tensors, tare_error *err);
-/// Exchanges the statistics of two observers with equal class and arguments.
+/// Another observer that sees all that m does; NULL: there is none. It is cloned, cleared and
+/// merged with m, but not written to files.
+const module *tare__observer_companion(const module *m);
+/// Takes the reference to `companion`, in the place of the one before. m: no fake quantizer.
+void tare__observer_take_companion(module *m, module *companion);
+/// Exchanges the statistics of two observers with equal class and arguments, with the companions.
 void tare__observer_swap(module *a, module *b);
 /// Whether work may be skipped (see tare_observer_class); for a fake quantizer none may be.
 bool tare__observer_watches(const module *m); // false: its update does nothing

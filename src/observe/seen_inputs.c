@@ -128,6 +128,7 @@ static tare_status copy_one(seen_input *to, const seen_input *from, tare_error *
 
 tare_status tare__seen_copy(seen_inputs *to, const seen_inputs *from, tare_error *err) {
     to->is_partial = from->is_partial;
+    to->seconds = from->seconds;
     if (from->count == 0) return TARE_OK;
     to->items = tare__alloc_zeroed(from->count, sizeof *to->items);
     if (to->items == NULL) return tare__out_of_memory(err);

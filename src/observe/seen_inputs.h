@@ -22,6 +22,7 @@ typedef struct seen_input {
 typedef struct seen_inputs {
     seen_input *items;
     size_t count, capacity;
+    double seconds;  // that the calibration took
     bool is_partial; // the observers have data that is not noted here: nothing is said about any
 } seen_inputs;
 

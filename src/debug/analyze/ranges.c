@@ -177,37 +177,68 @@ static inline double round_to_even(double x) {
     return fabs(x) < 0x1p51 ? (x + bits) - bits : x;
 }
 
-// What elements lose in quantization, apart from the entry, so that sums stay in registers.
-typedef struct loss {
+// How an entry quantizes.
+typedef struct levels {
     double low, high, least, most, scale; // beyond least and most a value is saturated
-    double signal, noise;
-    int64_t saturated;
-} loss;
+} levels;
 
-static loss begin_loss(const range_entry *e) {
+enum { LANES = 8 }; // each has sums of its own, which do not wait for each other
+
+// Of all elements. Masks count as such, and for nothing else.
+typedef struct tally {
+    double signal[LANES], noise[LANES];
+    int64_t saturated[LANES], masked[LANES];
+} tally;
+
+// Of some of them.
+typedef struct span {
+    double low[LANES], high[LANES];
+} span;
+
+static levels levels_of(const range_entry *e) {
     const tare_tensor_range *r = &e->shown;
-    return (loss){.low = r->low,
-                  .high = r->high,
-                  .least = r->low - r->scale / 2,
-                  .most = r->high + r->scale / 2,
-                  .scale = r->scale,
-                  .signal = e->signal,
-                  .noise = e->noise,
-                  .saturated = r->saturated_count};
+    return (levels){.low = r->low,
+                    .high = r->high,
+                    .least = r->low - r->scale / 2,
+                    .most = r->high + r->scale / 2,
+                    .scale = r->has_qparams ? r->scale : 1};
 }
 
-static inline void add_loss(loss *l, double x) {
-    l->saturated += x < l->least || x > l->most;
-    const double rounded = round_to_even(x / l->scale) * l->scale;
-    const double y = rounded < l->low ? l->low : rounded > l->high ? l->high : rounded;
-    l->signal += x * x;
-    l->noise += (x - y) * (x - y);
+// Without branches, which would depend on the data.
+static inline void add_element(const levels *q, tally *t, span *s, int lane, double v) {
+    const bool is_mask = !(fabs(v) < MASK_MAGNITUDE);
+    const double x = is_mask ? 0 : v;
+    const double rounded = round_to_even(x / q->scale) * q->scale;
+    const double below = rounded < q->low ? q->low : rounded;
+    const double error = is_mask ? 0 : x - (below > q->high ? q->high : below);
+    const double least = is_mask ? (double)INFINITY : v, most = is_mask ? -(double)INFINITY : v;
+    s->low[lane] = least < s->low[lane] ? least : s->low[lane];
+    s->high[lane] = most > s->high[lane] ? most : s->high[lane];
+    t->signal[lane] += x * x;
+    t->noise[lane] += error * error;
+    t->saturated[lane] += (int)!is_mask & ((v < q->least) | (v > q->most));
+    t->masked[lane] += is_mask;
 }
 
-static void end_loss(range_entry *e, const loss *l) {
-    e->signal = l->signal;
-    e->noise = l->noise;
-    e->shown.saturated_count = l->saturated;
+// Adds elements that lie side by side. Sets *low and *high to their range; *low > *high: they are
+// masks.
+static void add_run_of(const levels *q, tally *t, const float *x, int64_t count, double *low,
+                       double *high) {
+    const int used = count < LANES ? 1 : LANES;
+    span s;
+    for (int k = 0; k < used; k++) {
+        s.low[k] = INFINITY;
+        s.high[k] = -INFINITY;
+    }
+    for (; count >= LANES; count -= LANES, x += LANES)
+        for (int k = 0; k < LANES; k++) add_element(q, t, &s, k, (double)x[k]);
+    for (int64_t i = 0; i < count; i++) add_element(q, t, &s, 0, (double)x[i]);
+    for (int k = 1; k < used; k++) {
+        if (s.low[k] < s.low[0]) s.low[0] = s.low[k];
+        if (s.high[k] > s.high[0]) s.high[0] = s.high[k];
+    }
+    *low = s.low[0];
+    *high = s.high[0];
 }
 
 static tare_status add_peak(range_entry *e, double peak, tare_error *err) {
@@ -218,48 +249,44 @@ static tare_status add_peak(range_entry *e, double peak, tare_error *err) {
     return TARE_OK;
 }
 
-// The channel of one element after the other, without a division for each.
-typedef struct channel_walk {
-    int64_t inner, count; // elements that lie side by side, channels
-    int64_t channel, passed;
-} channel_walk;
-
-static inline void step_on(channel_walk *w) {
-    if (++w->passed < w->inner) return;
-    w->passed = 0;
-    if (++w->channel == w->count) w->channel = 0;
+static void add_tally(range_entry *e, const tally *t) {
+    tare_tensor_range *r = &e->shown;
+    for (int k = 0; k < LANES; k++) {
+        r->masked_count += t->masked[k];
+        if (!r->has_qparams) continue;
+        e->signal += t->signal[k];
+        e->noise += t->noise[k];
+        r->saturated_count += t->saturated[k];
+    }
 }
 
 static tare_status add_elements(range_entry *e, const tare_tensor *x, int64_t samples,
                                 tare_error *err) {
-    tare_tensor_range *r = &e->shown;
     const int axis = axis_of(e, x);
-    const int64_t inner = axis >= 0 ? tare__inner_count(x, axis) : 1;
-    const int64_t channels = axis >= 0 ? x->shape[axis] : 1;
-    const bool has_channels = e->channel_low != NULL && channels == r->channel_count;
     const int64_t each = samples > 0 ? x->count / samples : x->count;
-    channel_walk at = {.inner = inner, .count = channels};
-    loss lost = begin_loss(e);
-    double low = r->seen_low, high = r->seen_high;
+    const int64_t inner = axis >= 0 ? tare__inner_count(x, axis) : each;
+    const int64_t channels = axis >= 0 ? x->shape[axis] : 1;
+    const bool has_channels = e->channel_low != NULL && channels == e->shown.channel_count;
+    const levels q = levels_of(e);
+    tally all = {.signal = {0}};
+    int64_t channel = 0;
     for (int64_t i = 0, end = each; i < x->count; end += each) {
-        double peak = 0;
-        for (; i < end; i++, step_on(&at)) {
-            const double v = (double)tare__f32(x)[i];
-            if (!(fabs(v) < MASK_MAGNITUDE)) {
-                r->masked_count++;
-                continue;
-            }
-            widen(&low, &high, v);
-            if (fabs(v) > peak) peak = fabs(v);
-            if (has_channels) widen(&e->channel_low[at.channel], &e->channel_high[at.channel], v);
-            if (r->has_qparams) add_loss(&lost, v);
+        double peak = 0, low = 0, high = 0;
+        for (; i < end; i += inner) {
+            add_run_of(&q, &all, tare__f32(x) + i, inner, &low, &high);
+            const int64_t c = channel;
+            channel = channel + 1 < channels ? channel + 1 : 0;
+            if (low > high) continue;
+            if (has_channels) widen(&e->channel_low[c], &e->channel_high[c], low);
+            if (has_channels) widen(&e->channel_low[c], &e->channel_high[c], high);
+            widen(&e->shown.seen_low, &e->shown.seen_high, low);
+            widen(&e->shown.seen_low, &e->shown.seen_high, high);
+            peak = fmax(peak, fmax(fabs(low), fabs(high)));
         }
         TARE_TRY(add_peak(e, peak, err));
     }
-    end_loss(e, &lost);
-    r->seen_low = low;
-    r->seen_high = high;
-    r->element_count += x->count;
+    add_tally(e, &all);
+    e->shown.element_count += x->count;
     return TARE_OK;
 }
 

@@ -13,6 +13,7 @@
 #include "core/system/clock.h"
 #include "debug/improve/ladder.h"
 #include "flow/calibrate/observer_list.h"
+#include "flow/calibrate/range_histograms.h"
 #include "model/pass.h"
 #include "runtime/tune/bias_correction.h"
 
@@ -31,6 +32,7 @@
 #define NEAR_LIMIT        0.06
 #define RACE_SHARE        0.05      // of the time left
 #define CHOICE_SHARE      (1.0 / 3) // of the time left, for the step that chooses_speed
+#define RANGE_TRIALS      5         // that time is set aside for
 
 double tare__ladder_seconds(const ladder *l) {
     return (double)(tare__now_ns() - l->begin_ns) * 1e-9;
@@ -38,7 +40,7 @@ double tare__ladder_seconds(const ladder *l) {
 
 double tare__ladder_seconds_for(const ladder *l, bool needs_data) {
     return l->options.seconds - tare__ladder_seconds(l) - l->try_seconds - l->last_seconds -
-           l->choice_seconds - (needs_data ? l->calibrate_seconds : 0);
+           l->choice_seconds - l->range_seconds - (needs_data ? l->calibrate_seconds : 0);
 }
 
 double tare__ladder_seconds_for_last(const ladder *l) {
@@ -309,7 +311,8 @@ tare_status tare__ladder_calibrate(ladder *l, tare_model *prepared, bool *is_lat
                                             .progress = watch_calibration,
                                             .progress_user = &watch,
                                             .thread_count = l->options.thread_count,
-                                            .is_lenient = true};
+                                            .is_lenient = true,
+                                            .keeps_histograms = true};
     tare__observers_forget_data(prepared); // it is the same data again
     TARE_TRY(tare_data_rewind(l->calibration, l->err));
     const tare_status status =
@@ -391,13 +394,13 @@ static bool is_chosen(const ladder *l, const char *name) {
     return l->options.steps == NULL;
 }
 
-// Before anything was tried: a run in float tells what calibrating takes, and correcting biases,
-// after which a model is tried.
+// Before anything was tried: the calibration, if it was over data, or else a run in float tells
+// what calibrating takes; and a run what correcting biases takes, after which a model is tried.
 static void guess_times(ladder *l, double float_seconds) {
     const double each = float_seconds / fmax((double)l->sample_count, 1);
     const double to_see = (double)tare_data_sample_count(l->calibration);
     const ladder_step *step = NULL;
-    if (to_see > 0) l->calibrate_seconds = each * to_see;
+    if (to_see > 0) l->calibrate_seconds = fmax(each * to_see, l->prepared->seen.seconds);
     for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++)
         if (step->is_last_word && is_chosen(l, step->name))
             l->last_seconds = CORRECTION_SAMPLES * BIAS_CORRECTION_RUNS * each + l->try_seconds;
@@ -412,24 +415,29 @@ static bool is_due(ladder *l, const ladder_step *step) {
 
 static tare_status run_step(ladder *l, const ladder_step *step) {
     if (step->chooses_speed) l->choice_seconds = 0;
+    if (step->chooses_ranges) l->range_seconds = 0;
     return is_due(l, step) ? step->run(l, step) : TARE_OK;
 }
 
 // Without its share of the time, the step that chooses_speed would leave a slow model where there
-// is a fast one.
-static void set_choice_aside(ladder *l) {
+// is a fast one; and a calibration for another step may take what trials of ranges need.
+static void set_time_aside(ladder *l) {
+    const bool has_ranges = !l->may_cost_more && tare__histograms_are_kept(l->best.prepared);
     const ladder_step *step = NULL;
-    l->choice_seconds = 0;
-    const double left = tare__ladder_seconds_for(l, false);
+    l->choice_seconds = l->range_seconds = 0;
+    const double left = fmax(tare__ladder_seconds_for(l, false), 0);
     const double least = (CHOICE_MODELS + 1) * l->try_seconds;
-    for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++)
-        if (step->chooses_speed && is_chosen(l, step->name))
-            l->choice_seconds = fmax(fmin(fmax(CHOICE_SHARE * left, least), left), 0);
+    for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++) {
+        if (!is_chosen(l, step->name)) continue;
+        if (step->chooses_speed) l->choice_seconds = fmin(fmax(CHOICE_SHARE * left, least), left);
+        if (step->chooses_ranges && has_ranges) l->range_seconds = RANGE_TRIALS * l->try_seconds;
+    }
+    l->range_seconds = fmin(l->range_seconds, left - l->choice_seconds);
 }
 
 static tare_status run_steps(ladder *l) {
     const ladder_step *step = NULL;
-    set_choice_aside(l);
+    set_time_aside(l);
     if (l->options.steps == NULL) {
         for (size_t i = 0; (step = tare__ladder_step_at(i)) != NULL; i++)
             TARE_TRY(run_step(l, step));

@@ -65,6 +65,7 @@ typedef struct ladder {
     double calibrate_seconds; // the longest so far, at first by a guess
     double last_seconds;      // set aside for the step that is_last_word
     double choice_seconds;    // set aside for the step that chooses_speed, until it begins
+    double range_seconds;     // set aside for the step that chooses_ranges, until it begins
     uint64_t trial_begin_ns;  // when the step began to make the model to be tried; 0: not set
     arena memory;
     tare_error *err;
@@ -74,9 +75,10 @@ typedef struct ladder {
 typedef struct ladder_step {
     const char *name, *what;
     tare_status (*run)(ladder *l, const struct ladder_step *self);
-    bool is_last_word;  // time is set aside for it; it takes fewer samples if that is little
-    bool chooses_speed; // time is set aside for it, and it runs, briefly, even if that is used up
-    bool may_slow;      // changes which operators run; otherwise the model is as fast as before
+    bool is_last_word;   // time is set aside for it; it takes fewer samples if that is little
+    bool chooses_speed;  // time is set aside for it, and it runs, briefly, even if that is used up
+    bool chooses_ranges; // time for a few trials is set aside for it, if they need no calibration
+    bool may_slow;       // changes which operators run; otherwise the model is as fast as before
 } ladder_step;
 
 double tare__ladder_seconds(const ladder *l); // since the ladder began

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The step that replaces the observers of activations.
+#include "debug/improve/observers.h"
+
 #include <string.h>
 
 #include "core/memory/alloc.h"
 #include "debug/improve/weight_observers.h"
 #include "flow/calibrate/observer_list.h"
+#include "flow/calibrate/range_histograms.h"
 #include "observe/fake_quantize.h"
 #include "observe/observer_spec.h"
 #include "tare/improve.h"
@@ -13,6 +16,7 @@ typedef struct replacing {
     pass base;
     const char *class_name, *rule;
     double percentile; // negative: by entropy
+    bool hands_over;   // the new ones get what the old ones saw
     struct {
         module *old, *made; // references, so that addresses stay unique
     } * pairs;
@@ -22,23 +26,6 @@ typedef struct replacing {
 } replacing;
 
 // --- observers of activations ---
-
-static bool watches_constant(const tare_model *model, const node *n) {
-    const node *read = tare__behind_observers(model, tare__node_arg(n, 0));
-    return read != NULL && read->op == NODE_GET_ATTR;
-}
-
-static bool is_replaceable(const tare_model *model, const node *n) {
-    static const char *const ranges[] = {"MinMaxObserver", "MovingAverageMinMaxObserver",
-                                         "HistogramObserver", "tare.MergeableHistogramObserver"};
-    const module *m = tare__called_module(model, n);
-    if (!tare__is_observer_node(model, n) || watches_constant(model, n)) return false;
-    const tare_observer_info *info = tare__observer_info(m);
-    if (info->is_dynamic || info->has_fixed_qparams || !info->has_qparams) return false;
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        if (strcmp(tare__observer_class_of(m)->name, ranges[i]) == 0) return true;
-    return false;
-}
 
 static tare_status make_observer(replacing *r, const module *old, module **out) {
     tare_observer_spec *of_old = NULL, *spec = NULL;
@@ -70,6 +57,12 @@ static tare_status add_pair(replacing *r, module *old, module **out) {
     if (!tare__grow((void **)&r->pairs, &r->pair_capacity, r->pair_count, sizeof *r->pairs))
         return tare__out_of_memory(r->err);
     TARE_TRY(make_observer(r, old, &made));
+    const tare_status status =
+        r->hands_over ? tare__histogram_hand_over(old, made, r->err) : TARE_OK;
+    if (status != TARE_OK) {
+        tare__module_release(made);
+        return status;
+    }
     r->pairs[r->pair_count].old = tare__module_retain(old);
     r->pairs[r->pair_count++].made = made;
     r->count++;
@@ -99,7 +92,7 @@ static tare_status replace_all(replacing *r) {
             status =
                 tare__fail(r->err, TARE_UNSUPPORTED,
                            "node '%s': fake quantizers were trained with their observers", n->name);
-        if (status == TARE_OK && m != NULL && is_replaceable(r->base.model, n))
+        if (status == TARE_OK && m != NULL && tare__chooses_range(r->base.model, n))
             status = replace_module(r, n);
     }
     return status;
@@ -113,24 +106,44 @@ static void end(replacing *r) {
     tare__free(r->pairs);
 }
 
-tare_status tare_replace_observers(const tare_model *prepared, const char *class_name,
-                                   double percentile, size_t *count, tare_model **out,
-                                   tare_error *err) {
+static tare_status replace(replacing *r, const tare_model *prepared, size_t *count,
+                           tare_model **out) {
     static const char *const classes[] = {"MinMaxObserver", "HistogramObserver",
                                           "tare.MergeableHistogramObserver"};
     bool is_known = false;
-    for (size_t i = 0; i < sizeof classes / sizeof *classes && class_name != NULL; i++)
-        is_known = is_known || strcmp(class_name, classes[i]) == 0;
+    for (size_t i = 0; i < sizeof classes / sizeof *classes && r->class_name != NULL; i++)
+        is_known = is_known || strcmp(r->class_name, classes[i]) == 0;
     if (!is_known)
-        return tare__fail(err, TARE_NOT_FOUND,
+        return tare__fail(r->err, TARE_NOT_FOUND,
                           "'%s' is not an observer class that can replace others",
-                          class_name != NULL ? class_name : "NULL");
+                          r->class_name != NULL ? r->class_name : "NULL");
+    TARE_TRY(tare__improve_begin(&r->base, prepared, out, r->err));
+    if (!r->hands_over) tare__observers_forget_data(r->base.model);
+    const tare_status status = replace_all(r);
+    if (status == TARE_OK && count != NULL) *count = r->count;
+    end(r);
+    return tare__pass_end(&r->base, status, out);
+}
+
+tare_status tare_replace_observers(const tare_model *prepared, const char *class_name,
+                                   double percentile, size_t *count, tare_model **out,
+                                   tare_error *err) {
     replacing r = {
         .class_name = class_name, .rule = "observers", .percentile = percentile, .err = err};
-    TARE_TRY(tare__improve_begin(&r.base, prepared, out, err));
-    tare__observers_forget_data(r.base.model);
-    const tare_status status = replace_all(&r);
-    if (status == TARE_OK && count != NULL) *count = r.count;
-    end(&r);
-    return tare__pass_end(&r.base, status, out);
+    return replace(&r, prepared, count, out);
+}
+
+bool tare__observers_can_hand_over(const tare_model *prepared, const char *class_name) {
+    return strcmp(class_name, "HistogramObserver") != 0 && tare__histograms_are_kept(prepared);
+}
+
+tare_status tare__hand_over_observers(const tare_model *prepared, const char *class_name,
+                                      double percentile, size_t *count, tare_model **out,
+                                      tare_error *err) {
+    replacing r = {.class_name = class_name,
+                   .rule = "observers",
+                   .percentile = percentile,
+                   .hands_over = true,
+                   .err = err};
+    return replace(&r, prepared, count, out);
 }

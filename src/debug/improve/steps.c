@@ -2,11 +2,17 @@
 // The steps of the ladder; each makes new prepared models from the best one's.
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/system/clock.h"
 #include "debug/improve/ladder.h"
+#include "debug/improve/observers.h"
+#include "flow/calibrate/range_histograms.h"
 #include "runtime/tune/bias_correction.h"
 #include "tare/bias_correction.h"
+
+// Of the time left, what a step may take that is long on large data: later steps gain more.
+#define LONG_SHARE (1.0 / 3)
 
 // A step that is refused does not apply to the model.
 static bool is_refused(tare_status status) {
@@ -55,24 +61,39 @@ static const struct {
                         {"MinMaxObserver", 0, "minimum and maximum"},
                         {"HistogramObserver", 0, "torch's histogram"}};
 
-static tare_status make_observers(ladder *l, int choice, size_t *count, tare_model **out) {
-    return tare_replace_observers(l->best.prepared, observer_choices[choice].class_name,
-                                  observer_choices[choice].percentile, count, out, l->err);
+// Where the calibration counted histograms, they give all choices but torch's.
+static bool needs_calibration(const ladder *l, int choice) {
+    return !tare__observers_can_hand_over(l->best.prepared, observer_choices[choice].class_name);
 }
 
-// Of the time left, what a step may take that is long on large data: later steps gain more.
-static double share_of_time(const ladder *l) {
-    return tare__ladder_seconds_for(l, true) / 3;
+static tare_status make_observers(ladder *l, int choice, size_t *count, tare_model **out) {
+    const char *class_name = observer_choices[choice].class_name;
+    const double percentile = observer_choices[choice].percentile;
+    return needs_calibration(l, choice) ? tare_replace_observers(l->best.prepared, class_name,
+                                                                 percentile, count, out, l->err)
+                                        : tare__hand_over_observers(l->best.prepared, class_name,
+                                                                    percentile, count, out, l->err);
+}
+
+// Does the choice stand for observers of this class as they are?
+static bool is_choice(int choice, const tare_observer_class *class) {
+    const char *name = observer_choices[choice].class_name;
+    return class != NULL && strcmp(class->name, name) == 0 &&
+           strcmp(name, "tare.MergeableHistogramObserver") != 0;
 }
 
 static tare_status step_observers(ladder *l, const ladder_step *self) {
-    const double end = tare__ladder_seconds(l) + share_of_time(l);
+    const double left = tare__ladder_seconds_for(l, needs_calibration(l, 0));
+    const double end = tare__ladder_seconds(l) + left * LONG_SHARE;
+    const tare_observer_class *first = tare__range_class(l->best.prepared);
     for (int i = 0; i < (int)(sizeof observer_choices / sizeof *observer_choices); i++) {
+        if (is_choice(i, first)) continue; // the step began with it
         if (i > 0 && tare__ladder_seconds(l) > end) {
             l->result.is_out_of_time = true;
             return TARE_OK;
         }
-        TARE_TRY(tare__ladder_try_made(l, self, observer_choices[i].what, make_observers, i, true));
+        TARE_TRY(tare__ladder_try_made(l, self, observer_choices[i].what, make_observers, i,
+                                       needs_calibration(l, i)));
     }
     return TARE_OK;
 }
@@ -119,7 +140,7 @@ static tare_status make_scaled(ladder *l, int choice, size_t *count, tare_model 
     const tare_scale_options options = {.struct_size = sizeof options,
                                         .method = (tare_scale_method)choice,
                                         .thread_count = l->options.thread_count,
-                                        .seconds = share_of_time(l)};
+                                        .seconds = tare__ladder_seconds_for(l, true) * LONG_SHARE};
     return tare_scale_inputs(l->best.prepared, l->calibration, &options, count, out, l->err);
 }
 
@@ -191,7 +212,7 @@ const ladder_step *tare__ladder_step_at(size_t index) {
          step_smoothing, .may_slow = true},
         {"rotation", "channels between linear layers rotated, and back", step_rotation},
         {"observers", "least error, percentiles, entropy, minimum and maximum, torch's histogram",
-         step_observers},
+         step_observers, .chooses_ranges = true},
         {"dynamic",
          "what linear layers read quantized in each run, by row where the backend allows",
          tare__step_dynamic, .may_slow = true},

@@ -21,15 +21,28 @@ tare_status tare__observers_list(const tare_model *model, observer_list *out, ta
     return tare__module_walk(model->root, list_observer, out, err);
 }
 
-static tare_status forget(const tare_model *model, module *observer, tare_error *err) {
+// An observer like this one, without data.
+static tare_status make_fresh(const tare_model *model, const module *observer, module **out,
+                              tare_error *err) {
     tare_observer_spec *spec = NULL;
-    module *fresh = NULL;
-    if (!tare__observer_watches(observer)) return TARE_OK;
     TARE_TRY(tare__observer_spec_of(observer, &spec, err));
     const tare_status status =
-        tare__observer_spec_instantiate(&model->context->observers, spec, &fresh, err);
+        tare__observer_spec_instantiate(&model->context->observers, spec, out, err);
     tare_observer_spec_release(spec);
-    TARE_TRY(status);
+    return status;
+}
+
+static tare_status forget(const tare_model *model, module *observer, tare_error *err) {
+    module *fresh = NULL, *companion = NULL;
+    if (!tare__observer_watches(observer)) return TARE_OK;
+    const module *old = tare__observer_companion(observer);
+    if (old != NULL) TARE_TRY(make_fresh(model, old, &companion, err));
+    const tare_status status = make_fresh(model, observer, &fresh, err);
+    if (status != TARE_OK) {
+        tare__module_release(companion);
+        return status;
+    }
+    if (companion != NULL) tare__observer_take_companion(fresh, companion);
     tare__observer_swap(observer, fresh);
     tare__module_release(fresh);
     return TARE_OK;

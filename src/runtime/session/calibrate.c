@@ -9,11 +9,13 @@
 
 #include "core/memory/alloc.h"
 #include "core/struct_size.h"
+#include "core/system/clock.h"
 #include "core/system/file.h"
 #include "core/threads/item_failure.h"
 #include "core/threads/threads.h"
 #include "flow/calibrate/calibration.h"
 #include "flow/calibrate/observer_list.h"
+#include "flow/calibrate/range_histograms.h"
 #include "ir/call_names.h"
 #include "model/pass.h"
 #include "ops/op.h"
@@ -372,6 +374,7 @@ static tare_status run(calibrator *c) {
     // What was seen before is the first shard's, else it would count once for each.
     if (tare__data_cut(c->data).shard_index > 0)
         TARE_TRY(tare__observers_forget(c->prepared, c->err));
+    if (c->options.keeps_histograms) TARE_TRY(tare__histograms_keep(c->prepared, c->err));
     TARE_TRY(resume(c, &is_finished));
     if (!is_finished) TARE_TRY(run_rounds(c));
     TARE_TRY(warn_of_data(c));
@@ -403,7 +406,9 @@ tare_status tare_calibrate_data(tare_model *prepared, tare_data *data,
     if (options != NULL) tare__struct_copy(&c.options, sizeof c.options, options);
     TARE_TRY(tare__calibrate_check_model(prepared, err));
     TARE_TRY(check_options(&c.options, err));
+    const uint64_t begin = tare__now_ns();
     const tare_status status = run(&c);
+    prepared->seen.seconds = (double)(tare__now_ns() - begin) * 1e-9;
     end(&c);
     if (status == TARE_OK && sample_count != NULL) *sample_count = c.done;
     return status;

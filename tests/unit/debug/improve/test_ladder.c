@@ -43,6 +43,7 @@ typedef struct watched {
     char steps[512];
     double pause;           // seconds that the first trial takes longer
     double reference_pause; // seconds that each reference form takes longer
+    double calibration;     // seconds that the first one took, which kept histograms; 0: neither
     bool is_out_of_time;
 } watched;
 
@@ -89,7 +90,10 @@ static void improve(const tare_improve_options *options, watched *w) {
     tare_tensor *x = NEW_INPUT(12, 5, 8), *y = NEW_INPUT(4, 5, 8);
     for (int i = 0; i < 12 * 5 * 8; i++) tare__f32(x)[i] += (float)(i % 7) * 0.1F;
     tare_data *data = data_in_file(model, "x.npz", x), *check = data_in_file(model, "y.npz", y);
-    CHECK_DONE(tare_calibrate_data(first, data, NULL, NULL, job_error()));
+    const tare_calibrate_options how = {.struct_size = sizeof how,
+                                        .keeps_histograms = w->calibration > 0};
+    CHECK_DONE(tare_calibrate_data(first, data, &how, NULL, job_error()));
+    if (w->calibration > 0) first->seen.seconds = w->calibration;
     tare_improve_options o = *options;
     o.struct_size = sizeof o;
     o.state_path = temp_path("ladder");
@@ -149,6 +153,24 @@ static void other_steps_leave_the_choice_its_time(void **unused) {
     assert_true(state_has("fastest choice"));
 }
 
+// There is no time for another calibration, which `observers` does not need.
+static void ranges_are_tried_without_another_calibration(void **unused) {
+    (void)unused;
+    const tare_improve_options options = {.seconds = 10, .steps = "smoothing,observers"};
+    watched w = {.calibration = 20};
+    improve(&options, &w);
+    assert_null(strstr(w.steps, "smoothing"));
+    size_t trials = 0;
+    for (const char *at = w.steps; (at = strstr(at, "observers")) != NULL; at++) trials++;
+    assert_int_equal(trials, 5); // the sixth is what the model has
+    assert_true(w.is_out_of_time);
+    assert_int_equal(remove(temp_path("ladder")), 0);
+    w = (watched){.calibration = 1e-3};
+    improve(&(tare_improve_options){.seconds = 10, .steps = "smoothing"}, &w);
+    assert_string_equal(w.steps, "smoothing kept ");
+    assert_false(w.is_out_of_time);
+}
+
 // The last step is quick, and still it does not begin when the time is over.
 static void the_last_step_keeps_to_the_time(void **unused) {
     (void)unused;
@@ -204,6 +226,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(without_time_the_fastest_choice_is_still_found, temp_make,
                                         temp_remove),
         cmocka_unit_test_setup_teardown(other_steps_leave_the_choice_its_time, temp_make,
+                                        temp_remove),
+        cmocka_unit_test_setup_teardown(ranges_are_tried_without_another_calibration, temp_make,
                                         temp_remove),
         cmocka_unit_test_setup_teardown(the_last_step_keeps_to_the_time, temp_make, temp_remove),
         cmocka_unit_test_setup_teardown(a_last_step_that_gives_up_is_no_trial, temp_make,
