@@ -205,48 +205,6 @@ static tare_status plan_index(op_call *call, const value *index, index_plan *p) 
     return index_result(call, p);
 }
 
-// The position in the result of its element i.
-static void position_of(const index_plan *p, int64_t i, int64_t position[2 * TARE_MAX_DIMS]) {
-    for (int d = p->ndim - 1; d >= 0; d--) {
-        position[d] = i % p->shape[d];
-        i /= p->shape[d];
-    }
-}
-
-// The dimensions of the result before those that a run of elements covers.
-static int dims_before(const index_plan *p, int64_t run) {
-    int d = p->ndim;
-    for (int64_t covered = 1; d > 0 && covered < run; d--) covered *= p->shape[d - 1];
-    return d;
-}
-
-// Goes to the next run.
-static void advance(const index_plan *p, int dims, int64_t position[2 * TARE_MAX_DIMS]) {
-    for (int d = dims - 1; d >= 0 && ++position[d] == p->shape[d]; d--) position[d] = 0;
-}
-
-// Finds the offset in x of the element at a position in the result.
-static tare_status element_at(op_call *call, const index_plan *p,
-                              const int64_t position[2 * TARE_MAX_DIMS], int64_t *out) {
-    int kept = 0; // dimensions of the result that do not come from indices
-    *out = 0;
-    for (int d = 0; d < p->x->ndim; d++) {
-        const indexed_dim *in = &p->dim[d];
-        int64_t at = in->start;
-        kept += p->made[d];
-        if (in->is_slice) {
-            at += position[kept < p->many_at ? kept : kept + p->many_ndim] * in->step;
-            kept++;
-        } else if (in->index != NULL) {
-            int64_t from = 0;
-            for (int k = 0; k < p->many_ndim; k++) from += position[p->many_at + k] * in->stride[k];
-            TARE_TRY(index_at(call, in->index, from, p->x->shape[d], &at));
-        }
-        *out = *out * p->x->shape[d] + at;
-    }
-    return TARE_OK;
-}
-
 // The number of elements that are contiguous in both x and the result: the last dimensions that are
 // taken as a whole, and the slice of the next one.
 static int64_t run_of(const index_plan *p) {
@@ -260,6 +218,114 @@ static int64_t run_of(const index_plan *p) {
     return run > 0 ? run : 1;
 }
 
+// Runs of the result in order: of its dimensions before those of the indices, of what the indices
+// choose, and of those behind.
+typedef struct index_loop {
+    int ndim;
+    int64_t size[TARE_MAX_DIMS], step[TARE_MAX_DIMS]; // step: in x
+    int64_t count;
+} index_loop;
+typedef struct index_walk {
+    int64_t run;   // elements
+    int64_t start; // offset in x of the first slices and of the ints
+    index_loop before, behind;
+    int64_t many, first_chosen;
+    const int64_t *chosen; // offsets in x of what the indices choose, from the first that is read
+} index_walk;
+
+static int64_t many_of(const index_plan *p) {
+    int64_t many = 1;
+    for (int d = 0; d < p->many_ndim; d++) many *= p->many[d];
+    return many;
+}
+
+static void add_loop(index_loop *l, int64_t size, int64_t step) {
+    l->size[l->ndim] = size;
+    l->step[l->ndim++] = step;
+    l->count *= size;
+}
+
+static void find_loops(const index_plan *p, index_walk *w) {
+    int kept = 0; // dimensions of the result that do not come from indices
+    for (int d = 0; d < p->x->ndim; d++) {
+        const indexed_dim *in = &p->dim[d];
+        const int64_t step = tare__inner_count(p->x, d);
+        kept += p->made[d];
+        if (in->index != NULL) continue;
+        w->start += in->start * step;
+        if (!in->is_slice) continue;
+        add_loop(kept < p->many_at ? &w->before : &w->behind, in->count, in->step * step);
+        kept++;
+    }
+    // A run covers the last dimensions.
+    index_loop *last = &w->behind;
+    for (int64_t covered = 1; covered < w->run && last->ndim > 0;) {
+        covered *= last->size[--last->ndim];
+        last->count /= last->size[last->ndim];
+    }
+}
+
+// Adds what an index chooses to the offsets, which are of no use where it fails.
+static tare_status add_chosen(op_call *call, const index_plan *p, int d, int64_t first,
+                              int64_t count, int64_t *offsets) {
+    const indexed_dim *in = &p->dim[d];
+    const int64_t size = p->x->shape[d], step = tare__inner_count(p->x, d);
+    const bool is_plain = in->index->count == many_of(p);
+    const int64_t *indices = in->index->data;
+    if (is_plain && in->index->dtype == TARE_INT64 &&
+        add_offsets(indices + first, count, size, step, offsets))
+        return TARE_OK;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at, from = first + i;
+        if (!is_plain) from = tare__strided_offset(p->many_ndim, p->many, in->stride, from);
+        TARE_TRY(index_at(call, in->index, from, size, &at));
+        offsets[i] += at * step;
+    }
+    return TARE_OK;
+}
+
+// For runs [first, end) of the result, at least one.
+static tare_status begin_walk(op_call *call, const index_plan *p, int64_t run, int64_t first,
+                              int64_t end, index_walk *w) {
+    *w = (index_walk){.run = run, .before.count = 1, .behind.count = 1, .many = many_of(p)};
+    find_loops(p, w);
+    const int64_t m = first / w->behind.count, last = (end - 1) / w->behind.count;
+    const bool is_part = m / w->many == last / w->many;
+    const int64_t count = is_part ? last - m + 1 : w->many;
+    w->first_chosen = is_part ? m % w->many : 0;
+    int64_t *offsets = tare__arena_array(call->memory, (size_t)count, sizeof *offsets);
+    if (offsets == NULL) return tare__out_of_memory(call->err);
+    memset(offsets, 0, (size_t)count * sizeof *offsets);
+    for (int d = 0; d < p->x->ndim; d++)
+        if (p->dim[d].index != NULL)
+            TARE_TRY(add_chosen(call, p, d, w->first_chosen, count, offsets));
+    w->chosen = offsets;
+    return TARE_OK;
+}
+
+// The offsets in x of runs from i on, up to PART_BLOCK of them and to `end`. Returns their number.
+static int64_t next_offsets(const index_walk *w, int64_t i, int64_t end, int64_t *out) {
+    const index_loop *before = &w->before, *behind = &w->behind;
+    const int64_t most = end - i < PART_BLOCK ? end - i : PART_BLOCK;
+    int64_t count = 0;
+    while (count < most) {
+        const int64_t at = i + count, m = at / behind->count % w->many;
+        const int64_t *chosen = w->chosen + m - w->first_chosen;
+        const int64_t base =
+            w->start + tare__strided_offset(before->ndim, before->size, before->step,
+                                            at / behind->count / w->many);
+        if (behind->count == 1) {
+            for (int64_t k = 0; count < most && k < w->many - m; k++)
+                out[count++] = base + chosen[k];
+            continue;
+        }
+        for (int64_t k = at % behind->count; count < most && k < behind->count; k++)
+            out[count++] =
+                base + *chosen + tare__strided_offset(behind->ndim, behind->size, behind->step, k);
+    }
+    return count;
+}
+
 tare_status tare__index_shape(op_call *call) {
     index_plan p;
     TARE_TRY(plan_index(call, call->param[1], &p));
@@ -269,16 +335,19 @@ tare_status tare__index_shape(op_call *call) {
 // A part is a run of contiguous elements.
 static tare_status index_part(op_call *call, int64_t first, int64_t end) {
     index_plan p;
-    int64_t position[2 * TARE_MAX_DIMS] = {0};
+    index_walk w;
+    int64_t offsets[PART_BLOCK];
+    tare_tensor *y = tare__call_out(call);
+    if (first == end) return TARE_OK;
     TARE_TRY(plan_index(call, call->param[1], &p));
-    const int64_t run = run_of(&p);
-    const int dims = dims_before(&p, run);
-    position_of(&p, first * run, position);
-    for (int64_t i = first; i < end; i++) {
-        int64_t from;
-        TARE_TRY(element_at(call, &p, position, &from));
-        copy_elements(p.x, from, tare__call_out(call), i * run, run);
-        advance(&p, dims, position);
+    TARE_TRY(begin_walk(call, &p, run_of(&p), first, end, &w));
+    for (int64_t i = first, count; i < end; i += count) {
+        count = next_offsets(&w, i, end, offsets);
+        if (w.run == 1)
+            pick_elements(p.x, 0, offsets, count, y, i);
+        else
+            for (int64_t k = 0; k < count; k++)
+                copy_elements(p.x, offsets[k], y, (i + k) * w.run, w.run);
     }
     return TARE_OK;
 }
@@ -371,32 +440,48 @@ static tare_status index_put_shape(op_call *call) {
 }
 
 // Values of the result's shape lie in its order, so that runs of them are copied.
+static tare_status put_runs(op_call *call, const index_plan *p, const tare_tensor *values,
+                            int64_t run, int64_t count) {
+    index_walk w;
+    int64_t offsets[PART_BLOCK], stride[TARE_MAX_DIMS];
+    bool accumulates;
+    tare_tensor *y = tare__call_out(call);
+    TARE_TRY(tare__call_bool(call, 3, false, &accumulates));
+    TARE_TRY(begin_walk(call, p, run, 0, count, &w));
+    tare__broadcast_strides(values, p->ndim, p->shape, stride);
+    const bool is_whole = values->count == count * run;
+    for (int64_t i = 0, found; i < count; i += found) {
+        found = next_offsets(&w, i, count, offsets);
+        if (is_whole && run == 1 && !accumulates) {
+            put_elements(values, i, offsets, found, y);
+            continue;
+        }
+        for (int64_t k = 0; k < found; k++) {
+            const int64_t to = offsets[k],
+                          from = is_whole ? (i + k) * run
+                                          : tare__strided_offset(p->ndim, p->shape, stride, i + k);
+            if (accumulates)
+                tare__tensor_set(y, to, tare__tensor_get(y, to) + tare__tensor_get(values, from));
+            else
+                copy_elements(values, from, y, to, run);
+        }
+    }
+    return TARE_OK;
+}
+
 static tare_status index_put_reference(op_call *call) {
     index_plan p;
     const tare_tensor *values;
-    int64_t stride[TARE_MAX_DIMS], position[2 * TARE_MAX_DIMS] = {0}, count;
+    int64_t count;
     bool accumulates;
     TARE_TRY(plan_put(call, &p, &values));
     TARE_TRY(tare__call_bool(call, 3, false, &accumulates));
     tare_tensor *y = tare__call_out(call);
     memcpy(y->data, p.x->data, tare__tensor_bytes(y));
-    tare__broadcast_strides(values, p.ndim, p.shape, stride);
     if (!tare__shape_count(p.ndim, p.shape, &count))
         return tare__call_fail(call, "the indices are too many");
-    const bool is_whole = values->count == count;
-    const int64_t run = is_whole && !accumulates ? run_of(&p) : 1;
-    const int dims = dims_before(&p, run);
-    for (int64_t i = 0; i < count; i += run) {
-        int64_t to;
-        const int64_t from = is_whole ? i : tare__strided_offset(p.ndim, p.shape, stride, i);
-        TARE_TRY(element_at(call, &p, position, &to));
-        if (accumulates)
-            tare__tensor_set(y, to, tare__tensor_get(y, to) + tare__tensor_get(values, from));
-        else
-            copy_elements(values, from, y, to, run);
-        advance(&p, dims, position);
-    }
-    return TARE_OK;
+    const int64_t run = values->count == count && !accumulates ? run_of(&p) : 1;
+    return count > 0 ? put_runs(call, &p, values, run, count / run) : TARE_OK;
 }
 
 // --- masked_scatter: the selected elements are read from source in order ---

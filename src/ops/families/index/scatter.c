@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes along one dimension, at indices that a tensor has: slices, or an element for each
-// index.
+// Reads and writes along one dimension, at indices that a tensor has: slices, or an element for
+// each index.
 #include <math.h>
 #include <string.h>
 
@@ -92,13 +92,33 @@ static tare_status gather_shape(op_call *call) {
     return tare__call_result(call, s.x->dtype, s.indices->ndim, s.indices->shape, s.x->q);
 }
 
-// Elements [first, end) of a row of the indices along their last dimension, which begins at `row`.
+// At most PART_BLOCK elements of a row of the indices along their last dimension, from element
+// `first` of the row on, which begins at `row`.
+static tare_status gather_block(op_call *call, const line_indices *s, int64_t row, int64_t first,
+                                int64_t count, int64_t from) {
+    const tare_tensor *x = s->x, *indices = s->indices;
+    const int64_t size = x->ndim > 0 ? x->shape[s->dim] : 1;
+    const int64_t step = x->ndim > 0 ? tare__inner_count(x, s->dim) : 1;
+    const int64_t own = s->dim == x->ndim - 1 || x->ndim == 0 ? 0 : 1, at = row + first;
+    int64_t offsets[PART_BLOCK], read[PART_BLOCK], unused;
+    const int64_t *given = read;
+    if (indices->dtype == TARE_INT64)
+        given = (const int64_t *)indices->data + at;
+    else
+        for (int64_t k = 0; k < count; k++) read[k] = tare__tensor_get_int(indices, at + k);
+    for (int64_t k = 0; k < count; k++) offsets[k] = k * own;
+    if (!add_offsets(given, count, size, step, offsets))
+        for (int64_t k = 0; k < count; k++)
+            TARE_TRY(index_at(call, indices, at + k, size, &unused));
+    pick_elements(x, from + first * own, offsets, count, tare__call_out(call), at);
+    return TARE_OK;
+}
+
+// Elements [first, end) of such a row.
 static tare_status gather_row(op_call *call, const line_indices *s, int64_t row, int64_t first,
                               int64_t end) {
     const tare_tensor *x = s->x, *indices = s->indices;
     const int last = x->ndim - 1;
-    const int64_t size = x->ndim > 0 ? x->shape[s->dim] : 1;
-    const int64_t step = x->ndim > 0 ? tare__inner_count(x, s->dim) : 1;
     int64_t from = 0, x_step = x->ndim > 0 ? x->shape[last] : 1, rest = row;
     if (x->ndim > 0) rest /= indices->shape[last];
     for (int d = last - 1; d >= 0; d--) {
@@ -106,12 +126,8 @@ static tare_status gather_row(op_call *call, const line_indices *s, int64_t row,
         rest /= indices->shape[d];
         x_step *= x->shape[d];
     }
-    for (int64_t k = first; k < end; k++) {
-        int64_t at;
-        TARE_TRY(index_at(call, indices, row + k, size, &at));
-        copy_elements(x, from + at * step + (s->dim == last || x->ndim == 0 ? 0 : k),
-                      tare__call_out(call), row + k, 1);
-    }
+    for (int64_t k = first; k < end; k += PART_BLOCK)
+        TARE_TRY(gather_block(call, s, row, k, end - k < PART_BLOCK ? end - k : PART_BLOCK, from));
     return TARE_OK;
 }
 

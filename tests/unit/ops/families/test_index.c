@@ -88,6 +88,15 @@ static void indices_say_where_to_put(void **state) {
     CHECK(run_expression("x, i, y", "torch.index_put(x, (i,), y)",
                          INPUTS(table(), INTS(1), COUNTING(20, 1, 4))),
           0, 1, 2, 3, 20, 21, 22, 23, 8, 9, 10, 11);
+    CHECK(run_expression("x, i, y", "t1 = i.view(2, 1); torch.index_put(x, (t1, i), y)",
+                         INPUTS(table(), INTS(2, 0), COUNTING(20, 1, 2, 2))),
+          23, 1, 22, 3, 4, 5, 6, 7, 21, 9, 20, 11);
+    CHECK(run_expression("x, i, y", "torch.ops.aten.index_put.default(x, [None, i], y)",
+                         INPUTS(table(), INTS(3, 1), COUNTING(20, 1, 3, 2))),
+          0, 21, 2, 20, 4, 23, 6, 22, 8, 25, 10, 24);
+    CHECK(run_expression("x, i, y", "torch.ops.aten.index_put.default(x, [None, i], y)",
+                         INPUTS(table(), INTS(3, -3), COUNTING(50, 1, 1))),
+          0, 50, 2, 50, 4, 50, 6, 50, 8, 50, 10, 50);
     CHECK(run_expression("x, i, y", "torch.index_put(x, (i, i), y, True)",
                          INPUTS(table(), INTS(1, 1), COUNTING(20, 1, 2))),
           0, 1, 2, 3, 4, 46, 6, 7, 8, 9, 10, 11);

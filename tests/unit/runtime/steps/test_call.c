@@ -72,6 +72,13 @@ static const char *const lines[] = {
     "y = x[(slice(None, None, None), slice(None, None, None), j, slice(1, 3, None))]",
     "g = torch.amax(x, (0, 1, 2))" THEN "j = torch.argsort(g)" THEN
     "y = i[(0, slice(None, None, None), None, slice(None, None, None), j)]",
+    "g = torch.amax(x, (0, 1, 2))" THEN "o = torch.argsort(g)" THEN "j = torch.remainder(o, 3)" THEN
+    "y = x[(slice(None, None, None), j, slice(None, None, None), j)]",
+    "g = torch.amax(x, (0, 1, 2))" THEN "o = torch.argsort(g)" THEN "j = torch.remainder(o, 3)" THEN
+    "u = j.unsqueeze(1)" THEN "y = m[(slice(None, None, None), u, slice(1, None, 2), j)]",
+    "g = torch.amax(x, (0, 1, 2))" THEN "o = torch.argsort(g)" THEN "j = torch.remainder(o, 3)" THEN
+    "u = j.unsqueeze(1)" THEN "w = torch.amax(x, 3)" THEN
+    "y = w[(slice(None, None, None), u, slice(None, None, None))]",
     "y = torch.logsumexp(x, 3)",
     "z = torch.narrow(x, 3, 0, 2)" THEN
     "y = torch.nn.functional.grid_sample(x, z, 'bilinear', 'zeros', False)",
