@@ -6,9 +6,11 @@
 #include "support/json.h"
 #include "tare/tare.h"
 
-/// The steps of a session's latest plan, with those of another model for the same nodes.
+/// The steps of a session's latest plan, with those of another model for the same nodes. Behind
+/// them come those of the graphs inside, whose times are part of those before.
 typedef struct layer {
     tare_step step;
+    const char *graph; // path of a graph inside; "": the model's own
     uint64_t other_ns; // median of the other model's steps for this node; 0: there are none
 } layer;
 typedef struct layer_list {

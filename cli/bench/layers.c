@@ -46,16 +46,28 @@ static uint64_t time_in_other(const tare_session *session, const tare_session *o
     return (uint64_t)((double)time_of_node(other, theirs.node) * share);
 }
 
+static size_t count_nested(const tare_session *session) {
+    size_t count = 0;
+    tare_step step;
+    const char *graph;
+    while (tare_session_get_nested_step(session, count, &step, &graph)) count++;
+    return count;
+}
+
 tare_status layer_list_read(layer_list *out, const tare_session *session,
                             const tare_session *against) {
-    const size_t count = tare_session_step_count(session);
-    layer *layers = tare_memory_allocate(count + 1, sizeof *layers);
+    const size_t own = tare_session_step_count(session), nested = count_nested(session);
+    layer *layers = tare_memory_allocate(own + nested + 1, sizeof *layers);
     if (layers == NULL) return TARE_OUT_OF_MEMORY;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < own; i++) {
+        layers[i].graph = "";
         (void)tare_session_get_step(session, i, &layers[i].step);
         if (against != NULL) layers[i].other_ns = time_in_other(session, against, &layers[i].step);
     }
-    *out = (layer_list){layers, count};
+    for (size_t i = 0; i < nested; i++)
+        (void)tare_session_get_nested_step(session, i, &layers[own + i].step,
+                                           &layers[own + i].graph);
+    *out = (layer_list){layers, own + nested};
     return TARE_OK;
 }
 
@@ -87,9 +99,14 @@ double layer_share_of_peak(const tare_step *step, const tare_machine_peak *peak)
     return most > 0 ? layer_gops(step) / most : 0;
 }
 
+static bool is_nested(const layer *l) {
+    return l->graph[0] != '\0';
+}
+
 static double all_ns(const layer_list *list) {
     double sum = 0;
-    for (size_t i = 0; i < list->count; i++) sum += (double)list->layers[i].step.median_ns;
+    for (size_t i = 0; i < list->count; i++)
+        if (!is_nested(&list->layers[i])) sum += (double)list->layers[i].step.median_ns;
     return sum > 0 ? sum : 1;
 }
 
@@ -109,14 +126,20 @@ static const char *shape_text(const tare_step *step, char *out, size_t size) {
     return out;
 }
 
-static const char *name_of(const tare_step *step) {
-    return step->node[0] != '\0' ? step->node : "(result)";
+enum { NAME_SIZE = 512 };
+
+// PATH/NODE in a graph inside.
+static const char *name_of(const layer *l, char out[NAME_SIZE]) {
+    const char *node = l->step.node[0] != '\0' ? l->step.node : "(result)";
+    (void)snprintf(out, NAME_SIZE, "%s%s%s", l->graph, is_nested(l) ? "/" : "", node);
+    return out;
 }
 
 static int widest_name(const layer_list *list) {
+    char name[NAME_SIZE];
     size_t widest = 5;
     for (size_t i = 0; i < list->count; i++) {
-        const size_t length = strlen(name_of(&list->layers[i].step));
+        const size_t length = strlen(name_of(&list->layers[i], name));
         if (length > widest) widest = length;
     }
     return widest < 44 ? (int)widest : 44;
@@ -132,11 +155,14 @@ static void print_number(double value, int decimals, bool is_told) {
 static void print_layer(const layer *l, const tare_machine_peak *peak, int width, double all,
                         bool has_other) {
     const tare_step *step = &l->step;
-    char shape[96];
+    char shape[96], name[NAME_SIZE];
     const bool multiplies = step->macs > 0;
-    printf("%-*.*s  %-16s  %9.1f  %5.1f", width, width, name_of(step),
-           shape_text(step, shape, sizeof shape), (double)step->median_ns * 1e-3,
-           100.0 * (double)step->median_ns / all);
+    printf("%-*.*s  %-16s  %9.1f", width, width, name_of(l, name),
+           shape_text(step, shape, sizeof shape), (double)step->median_ns * 1e-3);
+    if (is_nested(l)) // it is part of another step's
+        printf("  %5s", "");
+    else
+        printf("  %5.1f", 100.0 * (double)step->median_ns / all);
     print_number(layer_gops(step), 0, multiplies);
     print_number(100.0 * layer_share_of_peak(step, peak), 0, multiplies);
     print_number(layer_gbs(step), 1, true);
@@ -152,16 +178,17 @@ static void print_layer(const layer *l, const tare_machine_peak *peak, int width
 static void print_found(const layer_list *list, bool (*is_one)(const layer *l), const char *what) {
     double ns = 0;
     size_t count = 0;
+    char name[NAME_SIZE];
     for (size_t i = 0; i < list->count; i++)
         if (is_one(&list->layers[i])) {
-            ns += (double)list->layers[i].step.median_ns;
+            if (!is_nested(&list->layers[i])) ns += (double)list->layers[i].step.median_ns;
             count++;
         }
     if (count == 0) return;
     printf("%zu layer%s, %.1f %% of the time, %s:", count, count > 1 ? "s" : "",
            100.0 * ns / all_ns(list), what);
     for (size_t i = 0; i < list->count; i++)
-        if (is_one(&list->layers[i])) printf(" %s", name_of(&list->layers[i].step));
+        if (is_one(&list->layers[i])) printf(" %s", name_of(&list->layers[i], name));
     printf("\n");
 }
 
@@ -170,9 +197,10 @@ static bool may_differ(const layer *l) {
 }
 
 void print_layers(const layer_list *list, const tare_machine_peak *peak, bool has_other) {
-    if (list->count == 0) {
-        printf("no layers: this model runs node by node, without a plan\n");
-        return;
+    if (list->count == 0 || is_nested(&list->layers[0])) {
+        printf("no layers: this model runs node by node, without a plan%s\n",
+               list->count > 0 ? "; its inner graphs have one" : "");
+        if (list->count == 0) return;
     }
     const int width = widest_name(list);
     const double all = all_ns(list);
@@ -190,8 +218,10 @@ void print_layers(const layer_list *list, const tare_machine_peak *peak, bool ha
 static void print_layer_json(const layer *l, const tare_machine_peak *peak, double all,
                              json_out *json) {
     const tare_step *step = &l->step;
+    char name[NAME_SIZE];
     json_out_open(json, NULL, '{');
-    json_out_string(json, "node", step->node);
+    json_out_string(json, "node", is_nested(l) ? name_of(l, name) : step->node);
+    json_out_string(json, "graph", l->graph);
     json_out_string(json, "kind", step->kind);
     json_out_string(json, "op", step->op);
     json_out_open(json, "nodes", '[');
@@ -208,7 +238,7 @@ static void print_layer_json(const layer *l, const tare_machine_peak *peak, doub
     json_out_number(json, "median_ms", (double)step->median_ns * 1e-6);
     json_out_number(json, "lower_ms", (double)step->lower_ns * 1e-6);
     json_out_number(json, "upper_ms", (double)step->upper_ns * 1e-6);
-    json_out_number(json, "share", (double)step->median_ns / all);
+    json_out_number(json, "share", is_nested(l) ? 0 : (double)step->median_ns / all);
     json_out_integer(json, "macs", (uint64_t)step->macs);
     json_out_integer(json, "bytes", (uint64_t)layer_bytes(step));
     json_out_number(json, "gops", layer_gops(step));

@@ -190,6 +190,14 @@ TARE_API size_t tare_session_step_count(const tare_session *session);
 /// which may replace the plan.
 TARE_API bool tare_session_get_step(const tare_session *session, size_t index, tare_step *out);
 
+/// Reads the index-th step of the graphs that operators of control flow run (cond, map, scan,
+/// while_loop): those of the newest plan of each graph, in the order in which the graphs first ran.
+/// *path: that of the graph; a node of it is called PATH/NODE. Times are those of one round,
+/// and part of the time of the step that runs the graph. False past the end. Strings are lent as
+/// those of tare_session_get_step.
+TARE_API bool tare_session_get_nested_step(const tare_session *session, size_t index,
+                                           tare_step *out, const char **path);
+
 /// The memory of a plan. A block holds the buffers of all values between steps. There is one
 /// block, or one per thread if threads run whole samples of a batch. If samples run one by one, the
 /// last steps may run once for the whole batch; they have a block of their own.

@@ -4,8 +4,21 @@
 
 #include <string.h>
 
+#include "runtime/plan/profile.h"
+
 void tare__graph_plans_destroy(graph_plans *g) {
     for (size_t i = 0; i < MOST_GRAPH_PLANS; i++) tare__plan_destroy(g->plans[i]);
+}
+
+tare_status tare__graph_plans_profile(graph_plans *g, bool on, tare_error *err) {
+    g->is_profiled = on;
+    for (size_t i = 0; i < MOST_GRAPH_PLANS && g->plans[i] != NULL; i++) {
+        if (on)
+            TARE_TRY(tare__plan_start_profile(g->plans[i], err));
+        else
+            tare__plan_stop_profile(g->plans[i]);
+    }
+    return TARE_OK;
 }
 
 // The number of results if each is a tensor, as plans return them; 0: some may be something else.
@@ -58,7 +71,11 @@ static tare_status find(graph_plans *g, const plan_setting *shared, const interp
     g->has_interpreter = true;
     g->it.memory_limit = it->memory_limit; // what is left now
     setting.it = &g->it;
-    const tare_status status = tare__plan_create(&setting, inputs, count, out, NULL);
+    tare_status status = tare__plan_create(&setting, inputs, count, out, NULL);
+    if (status == TARE_OK && g->is_profiled) {
+        status = tare__plan_start_profile(*out, NULL);
+        if (status != TARE_OK) tare__plan_destroy(*out);
+    }
     if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(err);
     if (status != TARE_OK) {
         g->refusal_count++;

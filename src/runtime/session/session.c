@@ -47,6 +47,7 @@ typedef struct graph_entries {
     struct graph_entries *next;
     const graph *graph;
     graph_plans plans; // of a graph that an operator of control flow runs
+    char *path;        // of that graph: PATH of the names PATH/NODE; NULL before it runs
     size_t count;
     node_entry nodes[];
 } graph_entries;
@@ -80,6 +81,10 @@ struct tare_session {
     arena name_memory;
 };
 
+static module *root_of(const tare_session *s) {
+    return s->own != NULL ? s->own : s->model->root;
+}
+
 // --- what is kept per node ---
 
 static graph_entries *entries_of(tare_session *s, const graph *g) {
@@ -106,6 +111,7 @@ static void destroy_entries(graph_entries *entries) {
         for (size_t i = 0; i < entries->count; i++)
             tare__call_plans_destroy(&entries->nodes[i].plans);
         tare__graph_plans_destroy(&entries->plans);
+        tare__free(entries->path);
         tare__free(entries);
         entries = next;
     }
@@ -126,11 +132,37 @@ static tare_status execute(void *user, const node *n, op_call *call, bool *handl
     return tare__call_plans_run(&e->plans, &setting, &s->call_block, n, call, handled);
 }
 
+typedef struct graph_search {
+    const graph *wanted;
+    char *path; // NULL: not found yet
+} graph_search;
+
+static tare_status find_graph(void *user, const char *path, module *m, tare_error *err) {
+    graph_search *s = user;
+    if (s->path != NULL || m->graph != s->wanted) return TARE_OK;
+    s->path = tare__strdup(path);
+    return s->path != NULL ? TARE_OK : tare__out_of_memory(err);
+}
+
+// Behind a module that has a graph itself comes a slash, as in the names of records.
+static tare_status name_graph(module *root, graph_entries *entries, tare_error *err) {
+    graph_search s = {.wanted = entries->graph};
+    TARE_TRY(tare__module_walk(root, find_graph, &s, err));
+    for (size_t i = 0; s.path != NULL && s.path[i] != '\0'; i++) {
+        const module *m = s.path[i] == '.' ? tare__module_find_n(root, s.path, i) : NULL;
+        if (m != NULL && m->graph != NULL) s.path[i] = '/';
+    }
+    entries->path = s.path;
+    return TARE_OK;
+}
+
 static tare_status run_graph(void *user, const interpreter *it, const value *inputs, size_t count,
                              arena *memory, value *out, bool *handled, tare_error *err) {
     tare_session *s = user;
     graph_entries *entries = entries_of(s, it->root->graph);
     if (entries == NULL) return tare__out_of_memory(err);
+    if (entries->path == NULL) TARE_TRY(name_graph(root_of(s), entries, err));
+    entries->plans.is_profiled = s->is_profiled;
     const plan_setting setting = {.kernels = &s->kernels, .layers = s->layers, .tuner = s->tuner};
     return tare__graph_plans_run(&entries->plans, &setting, it, inputs, count, memory, out, handled,
                                  err);
@@ -155,7 +187,7 @@ static tare_status after(void *user, const node *n, const value *result, tare_er
 
 static interpreter interpreter_of(tare_session *s) {
     return (interpreter){
-        .root = s->own != NULL ? s->own : s->model->root,
+        .root = root_of(s),
         .own = s->own,
         .linear_rule = s->linear_rule,
         .conv_rule = s->conv_rule,
@@ -378,8 +410,24 @@ const plan *tare__session_plan(const tare_session *session) {
     return session->plans[0];
 }
 
+// The graphs are listed newest first.
+const plan *tare__session_nested_plan(const tare_session *session, size_t index,
+                                      const char **path) {
+    size_t count = 0;
+    for (const graph_entries *e = session->graphs; e != NULL; e = e->next)
+        count += e->plans.plans[0] != NULL;
+    for (const graph_entries *e = session->graphs; e != NULL; e = e->next) {
+        if (e->plans.plans[0] == NULL || --count != index) continue;
+        *path = e->path != NULL ? e->path : "";
+        return e->plans.plans[0];
+    }
+    return NULL;
+}
+
 static tare_status profile(tare_session *session, bool on, tare_error *err) {
     session->is_profiled = on;
+    for (graph_entries *e = session->graphs; e != NULL; e = e->next)
+        TARE_TRY(tare__graph_plans_profile(&e->plans, on, err));
     for (size_t i = 0; i < MOST_PLANS && session->plans[i] != NULL; i++) {
         if (on)
             TARE_TRY(tare__plan_start_profile(session->plans[i], err));

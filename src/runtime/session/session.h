@@ -16,6 +16,10 @@ bool tare__session_enter(const tare_session *session);
 void tare__session_leave(const tare_session *session);
 /// The plan that ran last; NULL: none, the interpreter ran.
 const struct plan *tare__session_plan(const tare_session *session);
+/// The newest plan of the index-th graph inside, in the order in which they first ran; NULL past
+/// the end. *path: PATH of the names PATH/NODE of its nodes.
+const struct plan *tare__session_nested_plan(const tare_session *session, size_t index,
+                                             const char **path);
 
 /// Makes the plan for inputs of these shapes, if the model can have one, without running it.
 tare_status tare__session_make_plan(tare_session *session, const tare_tensor *const *inputs,

@@ -265,6 +265,71 @@ static tare_status profiled_job(const digits *d) {
     return status;
 }
 
+// --- graphs inside ---
+
+static void put_graph(module *root, const char *name, module *inner, const char *code) {
+    tare_model *model = new_model(NULL, inner, code);
+    CHECK_DONE(tare__module_set_child(root, name, model->root, job_error()));
+    tare_model_destroy(model);
+}
+
+// A map whose rows are summed, and multiplied by a map of their elements.
+static tare_model *nested_maps(void) {
+    module *root = new_tree(), *body = new_tree();
+    put_graph(body, "inner", new_tree(), "def forward(self, x):\n    m = x * x\n    return (m,)\n");
+    put_graph(root, "body", body,
+              "def forward(self, x):\n    inner = self.inner\n"
+              "    r = torch.ops.higher_order.map_impl(inner, [x], [])\n    i = r[0]\n"
+              "    s = i + x\n    t = torch.tanh(s)\n    return (t,)\n");
+    return new_model(NULL, root,
+                     "def forward(self, x):\n    body = self.body\n"
+                     "    r = torch.ops.higher_order.map_impl(body, [x], [])\n    i = r[0]\n"
+                     "    return i\n");
+}
+
+static size_t count_nested(const tare_session *s, const char *path, const char *wanted,
+                           size_t run_count) {
+    tare_step step = {.struct_size = sizeof step};
+    const char *found = NULL;
+    size_t count = 0;
+    for (size_t i = 0; tare_session_get_nested_step(s, i, &step, &found); i++) {
+        bool computes = false;
+        for (size_t k = 0; k < step.node_count; k++) computes |= strcmp(step.nodes[k], wanted) == 0;
+        if (!computes || strcmp(found, path) != 0) continue;
+        assert_int_equal(step.run_count, run_count);
+        assert_true(step.lower_ns <= step.median_ns && step.median_ns <= step.upper_ns);
+        count++;
+    }
+    return count;
+}
+
+static void run_mapped(tare_session *s, const tare_tensor *x) {
+    tare_tensor *y = NULL;
+    size_t count = 0;
+    CHECK_OK(tare_session_run(s, &x, 1, &y, 1, &count, NULL));
+    tare_tensor_release(y);
+}
+
+static void steps_of_graphs_inside_are_told(void **state) {
+    (void)state;
+    enum { ROUNDS = 3, INNER = 4 };
+    tare_model *m = nested_maps();
+    tare_session *s = session_of(m, false);
+    tare_tensor *x = NEW_INPUT(ROUNDS, INNER, 5);
+    CHECK_OK(tare_session_profile(s, true, NULL));
+    assert_int_equal(count_nested(s, "body", "s", 0), 0);
+    for (size_t runs = 1; runs <= 2; runs++) {
+        run_mapped(s, x);
+        assert_int_equal(count_nested(s, "body/inner", "m", runs * ROUNDS * INNER), 1);
+    }
+    CHECK_OK(tare_session_profile(s, false, NULL));
+    run_mapped(s, x);
+    assert_int_equal(count_nested(s, "body/inner", "m", 0), 1);
+    tare_tensor_release(x);
+    tare_session_destroy(s);
+    tare_model_destroy(m);
+}
+
 static void profiles_survive_every_failed_allocation(void **state) {
     tare_status status;
     EVERY_ALLOCATION_FAILS(status, status = profiled_job(*state), (void)0)
@@ -279,6 +344,7 @@ int main(void) {
         cmocka_unit_test(a_layer_says_what_computes_it_and_why),
         cmocka_unit_test(a_call_says_whether_a_library_multiplies_in_it),
         cmocka_unit_test(the_memory_holds_every_place),
+        cmocka_unit_test(steps_of_graphs_inside_are_told),
         cmocka_unit_test(profiles_survive_every_failed_allocation),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
