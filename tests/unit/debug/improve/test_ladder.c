@@ -45,6 +45,8 @@ typedef struct watched {
     double reference_pause; // seconds that each reference form takes longer
     double calibration;     // seconds that the first one took, which kept histograms; 0: neither
     bool is_out_of_time;
+    double before_db, after_db;
+    bool has_large_input; // that of large_input, not of uneven_block
 } watched;
 
 static tare_status watch(void *user, const tare_improve_trial *trial, tare_error *err) {
@@ -81,14 +83,26 @@ static tare_model *uneven_block(void) {
                      "    return last\n");
 }
 
+// A channel of the input leaves the others nothing; in floats the layer reads them as they are.
+static tare_model *large_input(tare_tensor *x, tare_tensor *y) {
+    module *root = new_tree();
+    put_module(root, NULL, "up", "torch.nn.Linear", "in_features=8, out_features=16");
+    tare_tensor *w = tare__module_find_tensor(root, "up.weight");
+    for (int k = 0; k < 16; k++) tare__f32(w)[8 * k + 3] *= 1e-5F;
+    for (int64_t i = 3; i < x->count; i += 8) tare__f32(x)[i] *= 1000;
+    for (int64_t i = 3; i < y->count; i += 8) tare__f32(y)[i] *= 1000;
+    return new_model(NULL, root, "def forward(self, x):\n    up = self.up(x)\n    return up\n");
+}
+
 static void improve(const tare_improve_options *options, watched *w) {
     tare_backend_config *backend = builtin_backend("x86");
     quantizer q = {backend, w->reference_pause};
     tare_improve_result result = {.struct_size = sizeof result};
     tare_qconfig_mapping *mapping = default_mapping("x86");
-    tare_model *model = uneven_block(), *first = prepared(model, backend, mapping), *out = NULL;
     tare_tensor *x = NEW_INPUT(12, 5, 8), *y = NEW_INPUT(4, 5, 8);
     for (int i = 0; i < 12 * 5 * 8; i++) tare__f32(x)[i] += (float)(i % 7) * 0.1F;
+    tare_model *model = w->has_large_input ? large_input(x, y) : uneven_block(), *out = NULL;
+    tare_model *first = prepared(model, backend, mapping);
     tare_data *data = data_in_file(model, "x.npz", x), *check = data_in_file(model, "y.npz", y);
     const tare_calibrate_options how = {.struct_size = sizeof how,
                                         .keeps_histograms = w->calibration > 0};
@@ -102,6 +116,8 @@ static void improve(const tare_improve_options *options, watched *w) {
     CHECK_DONE(
         tare_improve(first, data, check, quantize, &q, &o, &result, NULL, &out, job_error()));
     w->is_out_of_time = result.is_out_of_time;
+    w->before_db = result.before_db;
+    w->after_db = result.after_db;
     tare_model_destroy(out);
     tare_data_close(check);
     tare_data_close(data);
@@ -221,6 +237,24 @@ static void a_resumed_ladder_knows_the_fastest_choice(void **unused) {
     assert_null(strstr(w.steps, "precision"));
 }
 
+// A target that a choice reaches ends the job, but not the step: the next job wants more.
+static void a_reached_target_does_not_end_the_choice(void **unused) {
+    (void)unused;
+    const tare_improve_options options = {
+        .seconds = 60, .steps = "precision", .most_slower = 50, .most_larger = 50};
+    tare_improve_options early = options;
+    watched w = {.has_large_input = true};
+    early.target_db = 40;
+    improve(&early, &w);
+    assert_string_equal(w.steps, "precision kept ");
+    assert_true(w.before_db < 40 && w.after_db >= 40);
+    assert_false(w.is_out_of_time);
+    assert_false(state_has("end of precision"));
+    w = (watched){.has_large_input = true};
+    improve(&options, &w);
+    assert_true(state_has("end of precision"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(without_time_the_fastest_choice_is_still_found, temp_make,
@@ -233,6 +267,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_last_step_that_gives_up_is_no_trial, temp_make,
                                         temp_remove),
         cmocka_unit_test_setup_teardown(a_resumed_ladder_knows_the_fastest_choice, temp_make,
+                                        temp_remove),
+        cmocka_unit_test_setup_teardown(a_reached_target_does_not_end_the_choice, temp_make,
                                         temp_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
