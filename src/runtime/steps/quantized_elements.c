@@ -71,15 +71,24 @@ static void combine(const quantized_step *s, const elementwise_kernels *k,
                                at->y + at->first);
 }
 
-// b has a row of channels for each image, or for all.
+static void repeat_row(const uint8_t *row, size_t bytes, size_t count, uint8_t *to) {
+    for (size_t i = 0; i < count; i++, to += bytes) tare__short_copy(to, row, bytes);
+}
+
+// b has a row of channels for each image, or for all. A short row is repeated.
 static void combine_channels(const quantized_step *s, const elementwise_kernels *k,
                              const quantized_span *at) {
     const size_t last = at->first + at->count;
+    const size_t times = s->row < FEW_CHANNELS ? TOGETHER / s->row : 1, most = times * s->row;
+    const uint8_t *repeated = NULL; // row of b
+    uint8_t block[TOGETHER];
     for (size_t i = at->first, count; i < last; i += count) {
-        const size_t channel = i % s->row;
-        count = s->row - channel < last - i ? s->row - channel : last - i;
-        tare__quantized_binary_run(&s->binary, k, at->a + i,
-                                   at->b + i / s->image * s->next + channel, count, at->y + i);
+        const size_t channel = i % s->row, image_end = (i / s->image + 1) * s->image;
+        const uint8_t *row = at->b + i / s->image * s->next, *b = row;
+        if (times > 1 && repeated != row) repeat_row(repeated = row, s->row, times, block);
+        if (times > 1) b = block;
+        count = tare__least(most - channel, tare__least(last, image_end) - i);
+        tare__quantized_binary_run(&s->binary, k, at->a + i, b + channel, count, at->y + i);
     }
 }
 
@@ -287,6 +296,21 @@ static void order_operands(quantized_call *c) {
     c->b = a;
 }
 
+// The other operand is a number that the plan knows: what is left is a function of one value.
+static bool combines_with_number(const plan_builder *b, const quantized_call *c) {
+    const size_t v = tare__plan_find_value(b, c->b);
+    return c->b->count == 1 && tare__same_shape(c->a, c->y) && v != NOTHING &&
+           b->values[v].is_constant && c->b->data != NULL;
+}
+
+static void combine_all(const quantized_call *c, const elementwise_kernels *k, quantized_step *s) {
+    uint8_t all[QUANTIZED_COUNT], number[QUANTIZED_COUNT];
+    for (size_t i = 0; i < QUANTIZED_COUNT; i++) all[i] = (uint8_t)i;
+    memset(number, *(const uint8_t *)c->b->data, sizeof number);
+    tare__quantized_binary_run(&s->binary, k, all, number, QUANTIZED_COUNT, s->table);
+    s->loop = look_up;
+}
+
 static tare_status set_binary(plan_builder *b, quantized_call *c, quantized_step *s, bool *known) {
     if (c->b == NULL || !tare__is_quantized_binary(&c->record->call) ||
         !tare__is_byte_quantized(c->a) || !tare__is_byte_quantized(c->b) ||
@@ -303,6 +327,7 @@ static tare_status set_binary(plan_builder *b, quantized_call *c, quantized_step
         return TARE_OK;
     }
     s->binary = tare__quantized_binary_of(&c->record->call, c->a, c->b, c->y);
+    if (combines_with_number(b, c)) combine_all(c, b->setting->kernels->elementwise, s);
     *known = true;
     return TARE_OK;
 }

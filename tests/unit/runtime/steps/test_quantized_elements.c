@@ -128,6 +128,37 @@ static void numbers_stand_on_either_side(void **state) {
     tare_tensor_release(x);
 }
 
+static void check_table(const tare_session *s, size_t which) {
+    assert_int_equal(count_steps(s, "quantized elements", "a table"), 1);
+    assert_int_equal(count_steps(s, "quantized elements", "broadcast"), 0);
+    assert_int_equal(count_steps(s, "reorder", NULL), which % 2 > 0 ? 2 : 0); // for the pool
+}
+
+// What is combined with a tensor of one number is a function of one value, in either layout.
+static void tensors_of_a_number_become_tables(void **state) {
+    (void)state;
+    static const char *const calls[] = {"mul(p, n, 0.02, 90)", "mul(n, p, 0.02, 90)",
+                                        "add(n, p, 0.03, 100)", "add_relu(p, n, 0.02, 10)"};
+    static const char *const shapes[] = {"[1]", "[1, 1, 1, 1]", "[]"};
+    tare_tensor *x = NEW_INPUT(2, 3, 7, 5);
+    for (size_t i = 0; i < 2 * 3 * sizeof calls / sizeof *calls; i++) {
+        char code[640];
+        const char *made = i % 2 > 0 ? "torch.nn.functional.max_pool2d(x, 2)" : "torch.abs(x)";
+        (void)snprintf(code, sizeof code,
+                       "def forward(self, x):\n"
+                       "    f = %s\n"
+                       "    p = torch.quantize_per_tensor(f, 0.01, 100, torch.quint8)\n"
+                       "    m = torch.full(%s, -0.3)\n"
+                       "    n = torch.quantize_per_tensor(m, 0.003, 110, torch.quint8)\n"
+                       "    a = torch.ops.quantized.%s\n    y = a.dequantize()\n    return y\n",
+                       made, shapes[i / 2 % 3], calls[i / 6]);
+        tare_model *model = new_model(NULL, new_tree(), code);
+        check_plans(model, x, check_table, i);
+        tare_model_destroy(model);
+    }
+    tare_tensor_release(x);
+}
+
 static void check_channels(const tare_session *s, size_t which) {
     (void)which;
     assert_int_equal(count_steps(s, "quantized elements", "one of them per channel"), 2);
@@ -146,8 +177,8 @@ static void a_row_of_channels_serves_all_images(void **state) {
                                   "    t = torch.ops.quantized.add(s, r, 0.02, 90)\n"
                                   "    y = t.dequantize()\n"
                                   "    return y\n");
-    for (int64_t size = 1; size <= 3; size++) {
-        tare_tensor *x = NEW_INPUT(3, 19, size, size);
+    for (int64_t size = 1; size <= 24; size += size < 3 ? 1 : 7) {
+        tare_tensor *x = NEW_INPUT(3, size % 2 > 0 ? 19 : 70, size, size);
         check_plans(model, x, check_channels, 0);
         tare_tensor_release(x);
     }
@@ -167,6 +198,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_become_floats_where_they_are_read),
         cmocka_unit_test(numbers_stand_on_either_side),
+        cmocka_unit_test(tensors_of_a_number_become_tables),
         cmocka_unit_test(a_row_of_channels_serves_all_images),
         cmocka_unit_test(every_allocation_may_fail),
     };
