@@ -47,7 +47,8 @@ typedef struct tare_debug_comparison tare_debug_comparison;
 
 /// Opens sessions of both models and matches their nodes. Where both have handles, the last node
 /// with a handle in one model is matched with the last one in the other, as torchao's loggers are;
-/// otherwise each node is matched with the one that tare_model_float_node names. Both models must
+/// otherwise each node is matched with the one that tare_model_float_node names. So are the nodes
+/// of graphs that operators of control flow run, which are called PATH/NODE. Both models must
 /// outlive the comparison and must not change. options may be NULL. TARE_INVALID_ARGUMENT for
 /// models that are not related: no node matches, or the reference lacks more than half of the
 /// operators that `model` was made from. The caller destroys *out.
@@ -67,15 +68,16 @@ typedef struct tare_debug_outputs {
 
 /// Runs both models on the same inputs, one tensor per model input, and adds the errors to the
 /// rows. Quantized values are dequantized first. Memory holds the reference's values of one run
-/// only. Both outputs may be NULL. TARE_INVALID_ARGUMENT for values of different shapes ("Cannot
-/// compare tensors with different shapes: ref=.. vs actual=..").
+/// only, of all rounds of its loops. Both outputs may be NULL. TARE_INVALID_ARGUMENT for values of
+/// different shapes ("Cannot compare tensors with different shapes: ref=.. vs actual=..").
 TARE_API tare_status tare_debug_compare(tare_debug_comparison *comparison,
                                         const tare_tensor *const *inputs, size_t input_count,
                                         tare_debug_outputs *reference_outputs,
                                         tare_debug_outputs *outputs, tare_error *err);
 
-/// One value in both models, over all runs so far: y in the reference, x in the other model. Names
-/// are lent by the models.
+/// One value in both models, over all runs so far, and over all rounds of a loop that both models
+/// have run: y in the reference, x in the other model. Names are lent by the models and the
+/// comparison.
 typedef struct tare_debug_row {
     uint32_t struct_size;
     int64_t handle; // 0: matched by origin
@@ -90,7 +92,8 @@ typedef struct tare_debug_row {
     double sqnr_db; // 20 log10(|x| / |x - y|), torch's compute_sqnr; infinite where nothing differs
 } tare_debug_row;
 
-/// Reads the index-th row, in the order of `model`'s nodes. False past the end.
+/// Reads the index-th row, in the order of `model`'s nodes; those of graphs inside come last. False
+/// past the end.
 TARE_API bool tare_debug_comparison_row(const tare_debug_comparison *comparison, size_t index,
                                         tare_debug_row *out);
 /// The number of rows: one per pair of matched nodes.

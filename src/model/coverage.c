@@ -250,7 +250,11 @@ const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *
 
 const char *tare_model_float_node(const tare_model *model, const char *node_name) {
     const node *n = tare__graph_find(model->root->graph, node_name);
-    if (n == NULL || !tare__node_is_call(n)) return NULL;
+    return n != NULL ? tare__float_node_of(model, n) : NULL;
+}
+
+const char *tare__float_node_of(const tare_model *model, const node *n) {
+    if (!tare__node_is_call(n)) return NULL;
     if (model->op_count == 0) return n->name; // no pass has run: this is the float model
     const traced_op *carrier = tare__traced_op(model, n->origin);
     return carrier != NULL ? model->ops[carrier->last].name : NULL;

@@ -29,6 +29,9 @@ bool tare__coverage_is_byte_weight(const tare_model *model, const node *n);
 /// programs: to(clamp(to(.., int32) + zero_point), int8).
 bool tare__coverage_is_arithmetic(const node *n);
 traced_op *tare__traced_op(const tare_model *model, const char *name); // NULL if unknown
+/// As tare_model_float_node, of a node that may lie in a graph inside; its own name in a model that
+/// no pass has made.
+const char *tare__float_node_of(const tare_model *model, const node *n);
 /// The operator into which this one is fused finally.
 const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *op);
 tare_status tare__coverage_copy(tare_model *to, const tare_model *from, tare_error *err);

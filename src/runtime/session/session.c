@@ -72,6 +72,7 @@ struct tare_session {
     session_inputs inputs;
     const char **states; // paths of tensors of `own` that runs may modify
     size_t state_count;
+    bool sees_inside; // whether the watcher does
     tare_node_watcher watcher;
     void *watcher_user;
     // The outputs' names in the latest run: of its plan, or the session's own. Before the first
@@ -178,9 +179,27 @@ static const tare_tensor *first_tensor(const value *v) {
     return NULL;
 }
 
+// Not where only shapes are computed, before the graph runs.
+static tare_status watch_inside(tare_session *s, const node *n, const tare_tensor *result,
+                                tare_error *err) {
+    text name = {0};
+    if (result != NULL && result->data == NULL && result->count > 0) return TARE_OK;
+    graph_entries *entries = entries_of(s, n->owner);
+    if (entries == NULL) return tare__out_of_memory(err);
+    if (entries->path == NULL) TARE_TRY(name_graph(root_of(s), entries, err));
+    tare__text_printf(&name, "%s/%s", entries->path != NULL ? entries->path : "", n->name);
+    tare_status status = tare__text_status(&name, err);
+    if (status == TARE_OK)
+        status = s->watcher(s->watcher_user, tare__text_chars(&name), result, err);
+    tare__text_release(&name);
+    return status;
+}
+
 static tare_status after(void *user, const node *n, const value *result, tare_error *err) {
-    const tare_session *s = user;
-    return s->watcher(s->watcher_user, n->name, first_tensor(result), err);
+    tare_session *s = user;
+    const tare_tensor *t = first_tensor(result);
+    return n->owner != root_of(s)->graph ? watch_inside(s, n, t, err)
+                                         : s->watcher(s->watcher_user, n->name, t, err);
 }
 
 // --- sessions ---
@@ -195,6 +214,7 @@ static interpreter interpreter_of(tare_session *s) {
         .kernels = s->floats,
         .memory_limit = s->memory_limit,
         .after = s->watcher != NULL ? after : NULL,
+        .sees_inside = s->watcher != NULL && s->sees_inside,
         .execute = s->reference ? NULL : execute,
         .remember = s->reference ? NULL : remember,
         .run_graph = s->reference || s->watcher != NULL ? NULL : run_graph,
@@ -381,6 +401,10 @@ void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *
     session->watcher = watcher;
     session->watcher_user = user;
     tare__session_leave(session);
+}
+
+void tare__session_see_inside(tare_session *session) {
+    session->sees_inside = true;
 }
 
 const tare_model *tare__session_model(const tare_session *session) {

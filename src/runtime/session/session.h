@@ -21,6 +21,10 @@ const struct plan *tare__session_plan(const tare_session *session);
 const struct plan *tare__session_nested_plan(const tare_session *session, size_t index,
                                              const char **path);
 
+/// Lets the watcher see the nodes of the graphs that operators of control flow run, too, as
+/// PATH/NODE.
+void tare__session_see_inside(tare_session *session);
+
 /// Makes the plan for inputs of these shapes, if the model can have one, without running it.
 tare_status tare__session_make_plan(tare_session *session, const tare_tensor *const *inputs,
                                     size_t input_count, tare_error *err);

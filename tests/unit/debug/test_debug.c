@@ -385,6 +385,76 @@ static void without_handles_origins_match(void **state) {
     tare_model_destroy(m);
 }
 
+// --- graphs inside ---
+
+static const float own_weight[] = {0.5F, -1, 0.25F, 2, 1, -0.5F, 0.75F, 1.5F, -2};
+
+// A map of a linear layer over rows, in which another map squares the elements.
+static tare_model *mapped_model(float factor) {
+    module *root = new_tree(), *body = new_tree(), *square = new_tree();
+    tare_tensor *w = NEW_INPUT(3, 3);
+    for (int i = 0; i < 9; i++) tare__f32(w)[i] = own_weight[i] * factor;
+    CHECK_DONE(tare__module_set_tensor(body, "weight", w, true, job_error()));
+    tare_tensor_release(w);
+    tare_model *inner =
+        new_model(NULL, square, "def forward(self, x):\n    m = x * x\n    return (m,)\n");
+    CHECK_DONE(tare__module_set_child(body, "square", inner->root, job_error()));
+    tare_model *mapped =
+        new_model(NULL, body,
+                  "def forward(self, x):\n    weight = self.weight\n"
+                  "    linear = torch.nn.functional.linear(x, weight)\n    square = self.square\n"
+                  "    r = torch.ops.higher_order.map_impl(square, [linear], [])\n    i = r[0]\n"
+                  "    return (i,)\n");
+    CHECK_DONE(tare__module_set_child(root, "body", mapped->root, job_error()));
+    tare_model *m = new_model(NULL, root,
+                              "def forward(self, x):\n    body = self.body\n"
+                              "    r = torch.ops.higher_order.map_impl(body, [x], [])\n"
+                              "    i = r[0]\n    return i\n");
+    tare_model_destroy(mapped);
+    tare_model_destroy(inner);
+    return m;
+}
+
+static double noise_of(const tare_debug_comparison *c, const char *name, int64_t count) {
+    tare_debug_row row;
+    for (size_t i = 0; tare_debug_comparison_row(c, i, &row); i++) {
+        if (strcmp(row.node, name) != 0) continue;
+        assert_string_equal(row.reference_node, name);
+        assert_int_equal(row.element_count, count);
+        return row.noise;
+    }
+    fail_msg("%s has no row", name);
+    return 0;
+}
+
+// Twice the weight: of each round the difference is the value of the reference, and three times it
+// where it is squared.
+static void values_of_all_rounds_are_compared(void **state) {
+    (void)state;
+    enum { ROUNDS = 4, ROWS = 2 };
+    tare_model *reference = mapped_model(1), *m = mapped_model(2);
+    tare_tensor *x = NEW_INPUT(ROUNDS, ROWS, 3);
+    tare_tensor *batches[] = {x, x};
+    tare_debug_comparison *c = compared(reference, m, batches, 2);
+    double once = 0, squared = 0;
+    for (int n = 0; n < ROUNDS * ROWS; n++)
+        for (int o = 0; o < 3; o++) {
+            double y = 0;
+            for (int i = 0; i < 3; i++)
+                y += (double)tare__f32(x)[3 * n + i] * own_weight[3 * o + i];
+            once += y * y;
+            squared += 9 * y * y * y * y;
+        }
+    const int64_t count = 2 * ROUNDS * ROWS * 3;
+    assert_true(fabs(noise_of(c, "body/linear", count) - 2 * once) < 1e-4 * once);
+    assert_true(fabs(noise_of(c, "body/square/m", count) - 2 * squared) < 1e-4 * squared);
+    assert_true(fabs(noise_of(c, "i", count) - 2 * squared) < 1e-4 * squared);
+    tare_debug_comparison_destroy(c);
+    tare_tensor_release(x);
+    tare_model_destroy(m);
+    tare_model_destroy(reference);
+}
+
 // --- ranges ---
 
 // Two inputs, of which the second is ten times the first, over two runs.
@@ -552,6 +622,7 @@ int main(void) {
         cmocka_unit_test(sums_go_over_all_runs),
         cmocka_unit_test(a_planted_fault_is_the_worst_value),
         cmocka_unit_test(without_handles_origins_match),
+        cmocka_unit_test(values_of_all_rounds_are_compared),
         cmocka_unit_test(ranges_are_those_of_the_reference),
         cmocka_unit_test(many_handles_are_matched),
         cmocka_unit_test(other_shapes_are_refused),
