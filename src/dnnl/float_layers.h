@@ -71,6 +71,9 @@ tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, 
 /// `of`.
 tare_status tare__float_layer_replica(const float_layer *of, float_layers *in, float_layer **out,
                                       tare_error *err);
+/// True for a convolution that computes each image with the same bits, however many there are, as
+/// does any other one with the same weights and the same implementation.
+bool tare__float_layer_images_are_alike(const float_layer *layer);
 /// The library's name of its implementation; static storage. *weight_bytes: as packed.
 const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes);
 void tare__float_layer_destroy(float_layer *layer); // NULL is fine

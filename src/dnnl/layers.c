@@ -245,6 +245,10 @@ tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, 
     return TARE_OK;
 }
 
+bool tare__float_layer_images_are_alike(const float_layer *layer) {
+    return layer->images_are_alike;
+}
+
 const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes) {
     const dnnl_memory_desc_t *weights = NULL;
     const_dnnl_primitive_desc_t pd = NULL;
@@ -336,6 +340,10 @@ tare_status tare__float_layer_replica(const float_layer *of, float_layers *in, f
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err) {
     (void)layer, (void)x, (void)y;
     return tare__fail(err, TARE_INTERNAL, "there are no float layers in this build");
+}
+bool tare__float_layer_images_are_alike(const float_layer *layer) {
+    (void)layer;
+    return false;
 }
 const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes) {
     (void)layer;

@@ -72,6 +72,7 @@ struct float_layer {
     float_layers *shared;
     struct float_row_blocks
         *row_blocks; // in which primitives run; NULL: all at once. A replica's are its model's.
+    bool images_are_alike; // a convolution's, whose bits do not depend on the number of images
     size_t primitive_count;
     float_primitive primitives[];
 };

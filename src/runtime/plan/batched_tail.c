@@ -19,8 +19,8 @@
 // and 9). With two samples a tail makes no difference.
 // Of images, the tail begins where weights outweigh what a sample reads and writes most: ResNet-50,
 // 16 samples, one thread of a Xeon: 80 ms by sample, 71.5 so, with AVX512-VNNI 204 and 186;
-// ResNet-18 30.7 and 25.7. Two threads that divide every step take longer than with a sample each,
-// 43 instead of 39 ms.
+// ResNet-18 30.7 and 25.7. Two threads that divide every step of integers take longer than with a
+// sample each, 43 instead of 39 ms. Of floats they divide the images, and each reads what it wrote.
 enum { LEAST_WEIGHT_BYTES = 64 << 10 };
 
 // --- finding it ---
@@ -41,21 +41,38 @@ static bool is_vector(const tare_tensor *t) {
     return tare__inner_count(t, t->ndim > 1 ? 1 : 0) == 1;
 }
 
-// True if `all` is `one` for each sample: a vector, if threads would divide every step.
+// True if `all` is `one` for each sample: of integers a vector, if threads would divide every step.
 static bool are_samples(const plan *p, const tare_tensor *one, const tare_tensor *all,
                         int64_t samples) {
     return one != NULL && all != NULL && tare__is_sample(one, all, samples) && one->count > 0 &&
-           (is_vector(one) || tare__thread_count(p->setting.kernels->space.pool) == 1);
+           (is_vector(one) || one->dtype == TARE_FLOAT32 ||
+            tare__thread_count(p->setting.kernels->space.pool) == 1);
 }
 
-// True if step `all` does for every sample what `one` does for one, with the same bits. Integer
-// steps and tare's own loops do, because samples are independent; a library's float steps may not.
-// Calls refer to tensors by address, which changes, and have no replicas.
+static step_note note_of(const plan *p, const plan_step *step) {
+    step_note note = {.kernel = step->class->name};
+    if (step->class->describe != NULL) step->class->describe(p, step->state, &note);
+    return note;
+}
+
+// Integer steps and tare's own loops have the same bits, because samples are independent; a
+// library's float steps may not.
+static bool have_same_bits(const step_note *one, const step_note *all) {
+    if (!one->bits_may_differ && !all->bits_may_differ) return true;
+    return one->samples_are_alike && all->samples_are_alike &&
+           strcmp(one->kernel, all->kernel) == 0;
+}
+
+// True if step `all` does for every sample what `one` does for one, with the same bits. Calls refer
+// to tensors by address, which changes, and have no replicas.
 static bool is_step_of_all(const plan *p, const plan_step *one, const plan_step *all,
                            int64_t samples) {
-    return one->class == all->class && one->class->replicate != NULL &&
-           compute_same_nodes(one, all) && are_samples(p, one->facts.x, all->facts.x, samples) &&
-           are_samples(p, one->facts.y, all->facts.y, samples);
+    if (one->class != all->class || one->class->replicate == NULL ||
+        !compute_same_nodes(one, all) || !are_samples(p, one->facts.x, all->facts.x, samples) ||
+        !are_samples(p, one->facts.y, all->facts.y, samples))
+        return false;
+    const step_note a = note_of(p, one), b = note_of(p, all);
+    return have_same_bits(&a, &b);
 }
 
 static bool is_written(const plan_buffer *buffer) {
@@ -103,7 +120,7 @@ tail_steps tare__plan_find_tail(const plan *one, const plan *whole, int64_t samp
         tare_step step = {0};
         if (only_joins(&whole->steps[cut_all], &one->steps[cut])) continue;
         if (!is_step_of_all(one, &one->steps[cut], &whole->steps[cut_all], samples) ||
-            !tare__plan_step(whole, cut_all, &step) || step.bits_may_differ)
+            !tare__plan_step(whole, cut_all, &step))
             break;
         weight_bytes += step.weight_bytes;
         gain += step.weight_bytes - image_bytes(one->steps[cut].facts.x) -

@@ -83,6 +83,7 @@ struct plan {
     size_t moving_count, moving_capacity;
     int64_t samples;       // number of samples to run one by one; their results are concatenated
     bool observes;         // a step is an observer
+    bool joins_rows;       // a layer is planned as setting.samples says
     tare_tensor **inputs;  // lent, from `tensors`; shapes of one sample
     size_t *input_buffers; // NOTHING: the input is not read
     size_t input_count;

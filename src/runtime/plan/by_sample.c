@@ -156,18 +156,33 @@ static tare_status finish(choice *c, tare_error *err) {
     return tare__plan_add_replicas(c->one, err);
 }
 
+// A plan that runs as a whole need not compute layers as for single samples.
+static tare_status divide_rows(const plan_setting *setting, const tare_tensor *const *inputs,
+                               size_t count, choice *c, tare_error *err) {
+    plan *joined = c->whole;
+    c->whole = NULL; // lends its packed weights until the other one has them
+    const tare_status status = tare__plan_create(setting, inputs, count, &c->whole, err);
+    tare__plan_destroy(joined);
+    return status;
+}
+
 static tare_status make(const plan_setting *setting, const tare_model *model,
                         const tare_tensor *const *inputs, size_t count, choice *c,
                         tare_error *err) {
-    // With state, a sample would see the state that the sample before it left.
-    const bool chooses = is_batch(inputs, count) && setting->state_count == 0;
     plan_setting of_choice = *setting;
-    if (chooses) of_choice.tuner = NULL;
+    // With state, a sample would see the state that the sample before it left.
+    if (!is_batch(inputs, count) || setting->state_count > 0)
+        return tare__plan_create(setting, inputs, count, &c->whole, err);
+    of_choice.tuner = NULL;
+    of_choice.samples = inputs[0]->shape[0];
     TARE_TRY(tare__plan_create(&of_choice, inputs, count, &c->whole, err));
-    if (!chooses) return TARE_OK;
+    of_choice.samples = 0;
     TARE_TRY(choose(&of_choice, model, inputs, count, c, err));
     if (setting->tuner != NULL) TARE_TRY(tune(setting, inputs, count, c, err));
-    return c->one != NULL ? finish(c, err) : TARE_OK;
+    if (c->one != NULL) return finish(c, err);
+    return setting->tuner == NULL && c->whole->joins_rows
+               ? divide_rows(setting, inputs, count, c, err)
+               : TARE_OK;
 }
 
 tare_status tare__plan_make(const plan_setting *setting, const tare_model *model,

@@ -20,6 +20,9 @@ typedef struct plan_setting {
     struct tuner *tuner;         // runtime/tune/tuner.h; NULL: each layer uses its default kernel
     const char *const *states;   // paths of tensors that runs may modify (plan/states.h)
     size_t state_count;
+    /// 0, or the samples of the inputs: layers with a row of each are to have the same bits as with
+    /// the row of one.
+    int64_t samples;
 } plan_setting;
 
 typedef struct plan plan;

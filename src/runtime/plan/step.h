@@ -26,6 +26,8 @@ typedef struct step_note {
     bool multiplies_quantized; // whether the first tensor is quantized, unless the step
                                // sets it
     bool bits_may_differ;      // between machines: a library's arithmetic
+    bool samples_are_alike;    // the same bits for a sample alone and in a batch, by a kernel of the
+                               // same name
 } step_note;
 
 /// A kind of step. `state` belongs to the step. NULL functions: see each.

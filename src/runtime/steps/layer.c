@@ -193,6 +193,7 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     (void)p;
     out->kernel = tare__float_layer_kernel(s->layer, &out->weight_bytes);
     out->bits_may_differ = true;
+    out->samples_are_alike = tare__float_layer_images_are_alike(s->layer);
     if (s->links > 1) tare__step_say(out, "%zu layers in row blocks; ", s->links);
     tare__step_say(out, "float: oneDNN; bits may differ between machines");
 }

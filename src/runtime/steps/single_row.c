@@ -79,6 +79,12 @@ static bool is_one(const int64_t size[3]) {
     return size[0] == 1 && size[1] == 1 && size[2] == 1;
 }
 
+static bool is_row_of_each(plan_builder *b, const tare_tensor *y) {
+    const bool is = y->ndim == 2 && y->shape[0] == b->setting->samples;
+    b->plan->joins_rows = b->plan->joins_rows || is;
+    return is;
+}
+
 // The weight that a call multiplies its rows with; *weight NULL: it is no layer of single rows.
 static tare_status read_row(plan_builder *b, size_t head, const tare_tensor **weight,
                             const tare_tensor **bias) {
@@ -89,7 +95,9 @@ static tare_status read_row(plan_builder *b, size_t head, const tare_tensor **we
         linear_call c;
         TARE_TRY(tare__linear_read(&call, &c));
         *bias = c.bias;
-        if (tare__call_out(&call)->count == c.w->shape[0]) *weight = c.w;
+        if (tare__call_out(&call)->count == c.w->shape[0] ||
+            is_row_of_each(b, tare__call_out(&call)))
+            *weight = c.w;
         return TARE_OK;
     }
     conv_call c;

@@ -267,7 +267,6 @@ static void samples_give_what_they_give_alone(void **state) {
     tare_tensor_release(x);
 }
 
-// Whatever kernels the samples' layers are timed for.
 // On one thread; several divide every step of a tail.
 static void small_pictures_beside_their_weights_are_of_the_tail(void **state) {
     static const char *const first[] = {"widened", "last"};
@@ -290,6 +289,35 @@ static void small_pictures_beside_their_weights_are_of_the_tail(void **state) {
     tare_tensor_release(x);
 }
 
+// Layers of floats with a row of each sample are computed as with a single row, and a library's
+// convolutions compute every image alike, on any number of threads.
+static void so_are_layers_of_floats(void **state) {
+    static const struct {
+        const char *code, *first;
+    } cases[] = {{one_output, "up"}, {small_pictures, "widened"}};
+    tare_tensor *x = NEW_INPUT(MOST_SAMPLES, 4, SIZE, SIZE);
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tare_model *model = real_model(cases[i].code);
+        run_outputs alone[MOST_SAMPLES];
+        run_alone(model, x, alone);
+        for (int threads = 1; threads <= MOST_THREADS; threads++) {
+            tare_session *s = session_on(model, threads);
+            tare_step step;
+            check_batch(s, x, MOST_SAMPLES, alone);
+            assert_true(runs_by_sample(s) && memory_of(s).tail_step > 0);
+            for (size_t k = memory_of(s).tail_step; tare_session_get_step(s, k, &step); k++)
+                if (step.weight_bytes > 0) break;
+            assert_string_equal(step.node, cases[i].first);
+            tare_session_destroy(s);
+        }
+        for (size_t k = 0; k < MOST_SAMPLES; k++) release_outputs(&alone[k]);
+        tare_model_destroy(model);
+    }
+    tare_tensor_release(x);
+}
+
+// Whatever kernels the samples' layers are timed for.
 static void tuned_samples_have_a_tail(void **state) {
     (void)state;
     static const tare_session_options tuning = {.thread_count = 2, .tunes = true};
@@ -324,13 +352,8 @@ static void check_none(tare_model *model, const tare_session_options *options) {
 
 static const tare_session_options two_threads = {.thread_count = 2};
 
-// What computes many rows of floats is not what computes one, or sums in another order.
-static void layers_of_floats_stay_with_their_samples(void **state) {
-    (void)state;
-    check_none(real_model(one_output), &two_threads);
-}
-
-static void so_do_rounded_ones(void **state) {
+// A library may sum many rows in another order than one.
+static void layers_of_rounded_floats_stay_with_their_samples(void **state) {
     (void)state;
     static const tare_session_options rounding = {.thread_count = 2, .bfloat16 = true};
     tare_model *model = real_model(one_output);
@@ -536,8 +559,8 @@ int main(void) {
         cmocka_unit_test(samples_give_what_they_give_alone),
         cmocka_unit_test(small_pictures_beside_their_weights_are_of_the_tail),
         cmocka_unit_test(tuned_samples_have_a_tail),
-        cmocka_unit_test(layers_of_floats_stay_with_their_samples),
-        cmocka_unit_test(so_do_rounded_ones),
+        cmocka_unit_test(so_are_layers_of_floats),
+        cmocka_unit_test(layers_of_rounded_floats_stay_with_their_samples),
         cmocka_unit_test(a_tail_reads_nothing_of_pictures),
         cmocka_unit_test(a_few_weights_are_read_as_they_are_met),
         cmocka_unit_test(samples_leave_what_the_first_step_reads),

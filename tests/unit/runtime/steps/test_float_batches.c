@@ -52,6 +52,21 @@ static tare_model *make_small(void) {
                      "    return last\n");
 }
 
+// A layer as large as its image is a linear layer to a library, which sums several rows otherwise
+// than one.
+static tare_model *make_whole(void) {
+    module *root = new_tree();
+    put_module(root, NULL, "first", NN "Conv2d", CONV(3, 48, 1));
+    put_module(root, NULL, "whole", NN "Conv2d",
+               "in_channels=48, out_channels=64, kernel_size=(7, 7), stride=(1, 1), "
+               "padding=(0, 0), dilation=(1, 1), groups=1, padding_mode='zeros'");
+    return new_model(NULL, root,
+                     "def forward(self, x):\n"
+                     "    first = self.first(x)\n"
+                     "    whole = self.whole(first)\n"
+                     "    return whole\n");
+}
+
 static tare_tensor *run(const tare_model *model, const tare_tensor *x, int threads) {
     return output_with(model, &(tare_session_options){.thread_count = threads}, x);
 }
@@ -107,10 +122,18 @@ static void small_images_are_the_same_for_any_threads(void **state) {
     tare_model_destroy(model);
 }
 
+static void layers_of_whole_images_are_the_same_for_any_batch(void **state) {
+    (void)state;
+    tare_model *model = make_whole();
+    check_size(model, 7);
+    tare_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(images_of_a_batch_are_those_alone),
         cmocka_unit_test(small_images_are_the_same_for_any_threads),
+        cmocka_unit_test(layers_of_whole_images_are_the_same_for_any_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
