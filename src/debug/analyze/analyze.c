@@ -58,7 +58,7 @@ typedef struct job {
 } job;
 
 static double elapsed(const job *j) {
-    return (double)(tare__now_ns() - j->begin_ns) * 1e-9;
+    return (double)(tare__job_now_ns() - j->begin_ns) * 1e-9;
 }
 
 // --- sums ---
@@ -428,7 +428,7 @@ static tare_status rank(const job *j) {
 }
 
 static tare_status test_layers(job *j) {
-    const uint64_t begin = tare__now_ns();
+    const uint64_t begin = tare__job_now_ns();
     const size_t count = j->a->probe.layer_count;
     for (size_t i = 0; i < count; i++) {
         const size_t layer = j->a->ranking[i];
@@ -437,7 +437,7 @@ static tare_status test_layers(job *j) {
         TARE_TRY(run_single(j, PROBE_BUT, layer, &m->without_signal, &m->without_noise));
         m->is_alone_measured = true;
         TARE_TRY(tell(j, (int64_t)i + 1, (int64_t)count));
-        if ((double)(tare__now_ns() - begin) * 1e-9 > j->options.seconds) break;
+        if ((double)(tare__job_now_ns() - begin) * 1e-9 > j->options.seconds) break;
     }
     return rank(j);
 }
@@ -510,7 +510,7 @@ static void close_job(job *j) {
 tare_status tare_analyze(const tare_model *reference, tare_data *data,
                          const tare_analyze_options *options, tare_analysis **out,
                          tare_error *err) {
-    job j = {.data = data, .begin_ns = tare__now_ns(), .err = err};
+    job j = {.data = data, .begin_ns = tare__job_now_ns(), .err = err};
     if (reference == NULL || data == NULL || out == NULL ||
         reference->stage != TARE_STAGE_REFERENCE)
         return tare__fail(err, TARE_INVALID_ARGUMENT,

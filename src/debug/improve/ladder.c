@@ -35,7 +35,7 @@
 #define RANGE_TRIALS      5         // that time is set aside for
 
 double tare__ladder_seconds(const ladder *l) {
-    return (double)(tare__now_ns() - l->begin_ns) * 1e-9;
+    return (double)(tare__job_now_ns() - l->begin_ns) * 1e-9;
 }
 
 double tare__ladder_seconds_for(const ladder *l, bool needs_data) {
@@ -256,7 +256,7 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
         if (*is_kept) keep(l, r, NULL, &o, NULL);
         return TARE_OK;
     }
-    const uint64_t begin = l->trial_begin_ns > 0 ? l->trial_begin_ns : tare__now_ns();
+    const uint64_t begin = l->trial_begin_ns > 0 ? l->trial_begin_ns : tare__job_now_ns();
     l->trial_begin_ns = 0;
     tare_model *model = NULL;
     worth w = {.db = -INFINITY};
@@ -272,7 +272,7 @@ tare_status tare__ladder_try(ladder *l, const ladder_step *step, const char *wha
                              .db = w.db,
                              .ms = w.ms,
                              .bytes = w.bytes,
-                             .seconds = (double)(tare__now_ns() - begin) * 1e-9,
+                             .seconds = (double)(tare__job_now_ns() - begin) * 1e-9,
                              .refusal = judge(l, &w)};
     const bool is_good = o.refusal == TARE_REFUSED_NOT;
     if (status == TARE_OK) status = tell(l, step, what, &o, false);
@@ -542,7 +542,7 @@ tare_status tare_improve(const tare_model *prepared, tare_data *calibration, tar
                 .check = check,
                 .quantize = quantize,
                 .user = user,
-                .begin_ns = tare__now_ns(),
+                .begin_ns = tare__job_now_ns(),
                 .err = err};
     if (prepared == NULL || calibration == NULL || check == NULL || quantize == NULL ||
         out == NULL || prepared->stage != TARE_STAGE_PREPARED)

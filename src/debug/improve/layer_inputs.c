@@ -301,15 +301,15 @@ static tare_status run_batch(run_state *r, const tare_data *data, const tare_bat
 }
 
 void tare__layer_inputs_set_limit(layer_inputs *x, double seconds) {
-    x->end_ns = seconds > 0 ? tare__now_ns() + (uint64_t)(seconds * 1e9) : 0;
+    x->end_ns = seconds > 0 ? tare__job_now_ns() + (uint64_t)(seconds * 1e9) : 0;
 }
 
 bool tare__layer_inputs_is_over(const layer_inputs *x) {
-    return x->end_ns != 0 && tare__now_ns() >= x->end_ns;
+    return x->end_ns != 0 && tare__job_now_ns() >= x->end_ns;
 }
 
 static tare_status run_all(run_state *r, tare_data *data, int64_t limit, int thread_count) {
-    const uint64_t begin = tare__now_ns(), end = r->x->end_ns;
+    const uint64_t begin = tare__job_now_ns(), end = r->x->end_ns;
     TARE_TRY(tare_data_rewind(data, r->err));
     for (int64_t done = 0; done < limit;) {
         tare_batch batch = {.struct_size = sizeof batch};
@@ -320,7 +320,7 @@ static tare_status run_all(run_state *r, tare_data *data, int64_t limit, int thr
             tare__calibrate_check_inputs(r->x->p->model, batch.inputs, batch.input_count, r->err));
         TARE_TRY(run_batch(r, data, &batch, limit - done, thread_count));
         done += batch.size > 0 ? batch.size : 1;
-        if (end != 0 && tare__now_ns() - begin > (end > begin ? end - begin : 0) / 2) break;
+        if (end != 0 && tare__job_now_ns() - begin > (end > begin ? end - begin : 0) / 2) break;
     }
     return TARE_OK;
 }

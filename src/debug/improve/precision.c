@@ -686,7 +686,7 @@ static void release(chooser *x) {
 // is_brief: errors are not measured, and only the fastest choice is tried.
 static tare_status run_round(ladder *l, const ladder_step *self, bool is_brief, bool *is_kept) {
     chooser x = {.l = l, .step = self};
-    l->trial_begin_ns = tare__now_ns();
+    l->trial_begin_ns = tare__job_now_ns();
     tare_status status = measure_times(&x);
     if (status == TARE_OK) status = list_widened(&x);
     if (status == TARE_OK) status = note_bytes(&x);

@@ -159,14 +159,14 @@ static double work_of(const rounder *x, const observed_layer *l) {
 static bool has_time_for(const rounder *x, const observed_layer *l) {
     if (x->inputs.end_ns == 0 || fault_of(x, l) != NULL) return true;
     const double needed = work_of(x, l) * x->ns_per_work;
-    return (double)tare__now_ns() + needed < (double)x->inputs.end_ns;
+    return (double)tare__job_now_ns() + needed < (double)x->inputs.end_ns;
 }
 
 static tare_status round_timed(rounder *x, observed_layer *l) {
-    const uint64_t begin = tare__now_ns();
+    const uint64_t begin = tare__job_now_ns();
     const double work = work_of(x, l);
     TARE_TRY(round_layer(x, l));
-    const double rate = work > 0 ? (double)(tare__now_ns() - begin) / work : 0;
+    const double rate = work > 0 ? (double)(tare__job_now_ns() - begin) / work : 0;
     if (work > LEAST_WORK && rate > x->ns_per_work) x->ns_per_work = rate;
     return TARE_OK;
 }

@@ -38,7 +38,7 @@ tare_status tare__ladder_try_made(ladder *l, const ladder_step *step, const char
     }
     TARE_TRY(tare__ladder_knows_useless(l, step, what, &is_known));
     if (is_known) return TARE_OK;
-    l->trial_begin_ns = tare__now_ns();
+    l->trial_begin_ns = tare__job_now_ns();
     const tare_status status = make(l, choice, &count, &made);
     if (status != TARE_OK || count == 0) l->trial_begin_ns = 0;
     if (is_refused(status)) return TARE_OK;

@@ -332,7 +332,7 @@ static tare_status tell_progress(const corrector *c, int64_t done) {
 }
 
 static double seconds_since_begin(const corrector *c) {
-    return (double)(tare__now_ns() - c->begin_ns) * 1e-9;
+    return (double)(tare__job_now_ns() - c->begin_ns) * 1e-9;
 }
 
 static int64_t sample_count_of(const corrector *c, size_t items) {
@@ -552,7 +552,7 @@ tare_status tare_correct_biases(const tare_model *prepared, tare_data *data,
                                 const tare_bias_correction_options *options,
                                 tare_bias_correction_result *result, tare_model **out,
                                 tare_error *err) {
-    corrector c = {.prepared = prepared, .data = data, .begin_ns = tare__now_ns(), .err = err};
+    corrector c = {.prepared = prepared, .data = data, .begin_ns = tare__job_now_ns(), .err = err};
     if (data == NULL || quantize == NULL || out == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "bias correction: expected data and a function that quantizes the model");
