@@ -376,8 +376,21 @@ static bool contains(const char *at, const char *end, const char *word) {
     return false;
 }
 
+// The line is printed as it came. Without a name the next reader would not find where code begins.
+static tare_status keep_signature(parser *p) {
+    const char *name = NULL;
+    const lexer line = p->lexer;
+    TARE_TRY(start(p));
+    TARE_TRY(tare__parse_expect(p, "def"));
+    TARE_TRY(tare__parse_name(p, &name));
+    if (!tare__token_is(&p->now, "("))
+        return tare__token_fail(&p->now, p->err, "expected '(' and parameters");
+    p->lexer = line;
+    return keep_line(p, &p->g->pytree_signature);
+}
+
 static tare_status parse_exported(parser *p, parameters *all, bool has_unpacking) {
-    TARE_TRY(keep_line(p, &p->g->pytree_signature));
+    TARE_TRY(keep_signature(p));
     p->g->pytree_flatten = "";
     if (!has_unpacking) return start(p);
     const lexer unpacking = p->lexer;

@@ -27,7 +27,7 @@ enum {
     PRODUCTS = 4,
     OPERATIONS_OF_MAC = 2,
 };
-static const char TILES[] = "__amxint8"; // in the names of kernels that multiply tiles
+static const char of_tiles[] = "__amxint8"; // in the names of kernels that multiply tiles
 static const double most_ns = 1e12;      // sums of a plan's steps are far below 2^63
 
 static bool is_of(const step_cost *row, const tare_step *step) {
@@ -66,7 +66,7 @@ static double padded_macs(const tare_step *step, int64_t outputs) {
 // The peak of the instructions that a step's kernel multiplies with.
 static double rate_of(const tare_machine_peak *machine, const tare_step *step) {
     if (!step->multiplies_codes) return machine->float_gflops;
-    const bool by_tiles = strstr(step->kernel, TILES) != NULL;
+    const bool by_tiles = strstr(step->kernel, of_tiles) != NULL;
     return by_tiles || machine->int8_vector_gops == 0 ? machine->int8_gops
                                                       : machine->int8_vector_gops;
 }

@@ -171,6 +171,8 @@ static void errors_name_line_and_column(void **state) {
     check_error(BODY("    ?\n"), NULL, "line 2, column 5", "'?' is not expected here");
     check_error("def forward(self, x):\n    a = torch.relu(x)\n", NULL, "line 3, column 1",
                 "the code ends without a return");
+    check_error("def \n    return pytree.tree_unflatten((7,), self._out_spec)\n", NULL,
+                "line 1, column 5", "expected a name, found the end of the line");
     check_error(BODY("") "    b = x + x\n", NULL, "line 3, column 5",
                 "nothing may follow the return");
 }
