@@ -5,6 +5,7 @@
 
 #include "core/tensor/tensor.h"
 #include "support/test.h"
+#include "tare/session.h"
 
 enum { FORMS = 300, MOST_MACS = 4 << 20 };
 
@@ -64,8 +65,8 @@ static int64_t image_size(int64_t channels, const int64_t size[3]) {
 
 // Returns whether the layer promises the same bits for any number of images. y: of images that are
 // computed by_one alone.
-static bool run(const float_conv *c, const float_weights *w, int threads, bool by_one,
-                const tare_tensor *x, tare_tensor *y) {
+static bool run(const float_conv *c, const float_weights *w, const tare_session_options *how,
+                bool by_one, const tare_tensor *x, tare_tensor *y) {
     const int64_t x_step = image_size(c->in_channels, c->in);
     const int64_t y_step = image_size(c->out_channels, c->out);
     const float_epilogue relu = {.count = 1, .steps = {{.kind = ELEMENT_RELU}}};
@@ -74,8 +75,8 @@ static bool run(const float_conv *c, const float_weights *w, int threads, bool b
     float_layers *layers = NULL;
     float_layer *layer = NULL;
     if (by_one) form.batch = 1;
-    CHECK_OK(tare__thread_pool_create(threads, &pool, NULL));
-    CHECK_OK(tare__float_layers_create(pool, false, &layers, NULL));
+    CHECK_OK(tare__thread_pool_create(how->thread_count, &pool, NULL));
+    CHECK_OK(tare__float_layers_create(pool, how->bfloat16, &layers, NULL));
     CHECK_OK(tare__float_layer_conv(layers, &form, &relu, w, &layer, NULL));
     const bool has = layer != NULL, are_alike = has && tare__float_layer_images_are_alike(layer);
     for (int64_t i = 0; has && i < c->batch; i += form.batch)
@@ -87,7 +88,7 @@ static bool run(const float_conv *c, const float_weights *w, int threads, bool b
     return are_alike;
 }
 
-static bool check_form(random_numbers *r, const float_conv *c) {
+static bool check_form(random_numbers *r, const float_conv *c, bool rounds) {
     const int64_t weights =
         c->out_channels * (c->in_channels / c->groups) * c->kernel[1] * c->kernel[2];
     tare_tensor *x = numbers(r, c->batch * image_size(c->in_channels, c->in));
@@ -95,9 +96,10 @@ static bool check_form(random_numbers *r, const float_conv *c) {
     tare_tensor *alone = numbers(r, c->batch * image_size(c->out_channels, c->out));
     tare_tensor *together = numbers(r, alone->count);
     const float_weights given = {.w = w, .bias = tare__f32(bias)};
-    bool are_alike = run(c, &given, 1, true, x, alone);
-    for (int threads = 1; threads <= 3; threads++) {
-        if (!run(c, &given, threads, false, x, together) || !are_alike)
+    tare_session_options how = {.thread_count = 1, .bfloat16 = rounds};
+    bool are_alike = run(c, &given, &how, true, x, alone);
+    for (; how.thread_count <= 3; how.thread_count++) {
+        if (!run(c, &given, &how, false, x, together) || !are_alike)
             are_alike = false;
         else
             assert_memory_equal(together->data, alone->data, tare__tensor_bytes(alone));
@@ -110,16 +112,28 @@ static bool check_form(random_numbers *r, const float_conv *c) {
     return are_alike;
 }
 
-static void images_are_computed_alike_where_layers_say_so(void **state) {
+static void check_forms(bool rounds) {
     random_numbers r = {11};
     int alike = 0;
-    (void)state;
     for (int i = 0; i < FORMS; i++) {
         float_conv c;
         while (!random_form(&r, &c)) continue;
-        alike += check_form(&r, &c);
+        alike += check_form(&r, &c, rounds);
     }
     assert_true(alike > 0);
+}
+
+static void images_are_computed_alike_where_layers_say_so(void **state) {
+    (void)state;
+    check_forms(false);
+}
+
+static void so_are_rounded_ones(void **state) {
+    float_layers *layers = NULL;
+    (void)state;
+    if (tare__float_layers_create(NULL, true, &layers, NULL) != TARE_OK) skip();
+    tare__float_layers_destroy(layers);
+    check_forms(true);
 }
 
 int main(void) {
@@ -128,6 +142,8 @@ int main(void) {
     if (status == TARE_OK && layers == NULL) return skip_tests("this build has no such library");
     tare__float_layers_destroy(layers);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_are_computed_alike_where_layers_say_so)};
+        cmocka_unit_test(images_are_computed_alike_where_layers_say_so),
+        cmocka_unit_test(so_are_rounded_ones),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
