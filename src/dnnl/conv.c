@@ -97,9 +97,10 @@ tare_status tare__float_conv_compile(float_layer *layer, size_t index, const flo
 // its convolutions gave the same bits for any number of images in 15,000 random forms, with SSE4.1,
 // AVX2 and AVX-512.
 static bool are_pixels_alike(const float_layer *layer) {
-    size_t bytes;
-    const char *name = tare__float_layer_kernel(layer, &bytes);
-    return strstr(name, "gemm") == NULL && strncmp(name, "ip:", 3) != 0;
+    const char *first = tare__float_primitive_kernel(&layer->primitives[0]);
+    for (size_t i = 1; i < layer->primitive_count; i++)
+        if (strcmp(tare__float_primitive_kernel(&layer->primitives[i]), first) != 0) return false;
+    return first[0] != '\0' && strstr(first, "gemm") == NULL && strncmp(first, "ip:", 3) != 0;
 }
 
 // *out is NULL if a primitive has no fast form.
@@ -268,10 +269,12 @@ static tare_status conv_of_image(float_layers *l, const float_conv *given, const
 // but where an image has few multiply-accumulates.
 enum { LEAST_MACS = 1 << 20, MOST_IMAGES = 16 };
 
+// Of so many images, which calls share evenly.
 static int64_t images_at_once(const float_conv *c, int64_t of) {
     const double few = LEAST_MACS / (conv_macs(c) / (double)c->batch + 1);
-    const int64_t images = few > MOST_IMAGES ? (int64_t)few : MOST_IMAGES;
-    return images < of ? images : of;
+    const int64_t most = few > MOST_IMAGES ? (int64_t)few : MOST_IMAGES;
+    const int64_t calls = (of + most - 1) / most;
+    return (of + calls - 1) / calls;
 }
 
 // Images of single pixels are one image, of one row: the last pixels of one fill a block with the

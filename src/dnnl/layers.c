@@ -249,18 +249,22 @@ bool tare__float_layer_images_are_alike(const float_layer *layer) {
     return layer->images_are_alike;
 }
 
+const char *tare__float_primitive_kernel(const float_primitive *p) {
+    const_dnnl_primitive_desc_t pd = NULL;
+    return dnnl_primitive_get_primitive_desc(p->primitive, &pd) == dnnl_success
+               ? tare__dnnl_implementation(pd)
+               : "";
+}
+
 const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes) {
     const dnnl_memory_desc_t *weights = NULL;
-    const_dnnl_primitive_desc_t pd = NULL;
     *weight_bytes = 0;
     for (size_t i = 0; i < layer->primitive_count; i++)
         if (!layer->primitives[i].lends_weights &&
             dnnl_memory_get_memory_desc(layer->primitives[i].memory[WEIGHTS], &weights) ==
                 dnnl_success)
             *weight_bytes += dnnl_memory_desc_get_size(weights);
-    return dnnl_primitive_get_primitive_desc(layer->primitives[0].primitive, &pd) == dnnl_success
-               ? tare__dnnl_implementation(pd)
-               : "";
+    return tare__float_primitive_kernel(&layer->primitives[0]);
 }
 
 void tare__float_layer_destroy(float_layer *layer) {

@@ -97,6 +97,8 @@ tare_status tare__float_primitive_compile(float_layer *layer, size_t index, cons
 /// weights and bias, and must outlive it.
 tare_status tare__float_primitive_replica(const float_primitive *of, float_layer *layer,
                                           size_t index, tare_error *err);
+/// The library's name of its implementation, or "".
+const char *tare__float_primitive_kernel(const float_primitive *p);
 /// Frees all but `at`, which stays.
 void tare__float_primitive_clear(float_primitive *p);
 /// x and y: the layer's.

@@ -23,5 +23,5 @@ void tare__job_clock_hold(void) {
 }
 
 void tare__job_clock_pass(uint64_t nanoseconds) {
-    atomic_fetch_add(&held, nanoseconds);
+    if (atomic_load(&held) > 0) atomic_fetch_add(&held, nanoseconds);
 }

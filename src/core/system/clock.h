@@ -13,6 +13,6 @@ uint64_t tare__now_ns(void);
 uint64_t tare__job_now_ns(void);
 /// From now on the clock of jobs moves by tare__job_clock_pass only, in the whole process.
 void tare__job_clock_hold(void);
-void tare__job_clock_pass(uint64_t nanoseconds);
+void tare__job_clock_pass(uint64_t nanoseconds); // no effect unless it is held
 
 #endif

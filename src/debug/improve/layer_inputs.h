@@ -33,7 +33,7 @@ typedef struct layer_inputs {
     input_stats *stats;
     size_t stats_count, stats_capacity;
     bool wants_gram;
-    uint64_t end_ns; // when the time of the step is up, by tare__now_ns; 0: never
+    uint64_t end_ns; // when the time of the step is up, by tare__job_now_ns; 0: never
 } layer_inputs;
 
 /// Finds the layers, in the order of the graph, with empty statistics. Release in any case.

@@ -406,9 +406,11 @@ tare_status tare_calibrate_data(tare_model *prepared, tare_data *data,
     if (options != NULL) tare__struct_copy(&c.options, sizeof c.options, options);
     TARE_TRY(tare__calibrate_check_model(prepared, err));
     TARE_TRY(check_options(&c.options, err));
-    const uint64_t begin = tare__now_ns();
+    const uint64_t begin = tare__job_now_ns();
     const tare_status status = run(&c);
-    prepared->seen.seconds = (double)(tare__now_ns() - begin) * 1e-9;
+    const double seconds = (double)(tare__job_now_ns() - begin) * 1e-9;
+    // What a resumed job had done before costs nothing now.
+    if (status == TARE_OK && seconds > prepared->seen.seconds) prepared->seen.seconds = seconds;
     end(&c);
     if (status == TARE_OK && sample_count != NULL) *sample_count = c.done;
     return status;

@@ -79,10 +79,8 @@ static bool is_one(const int64_t size[3]) {
     return size[0] == 1 && size[1] == 1 && size[2] == 1;
 }
 
-static bool is_row_of_each(plan_builder *b, const tare_tensor *y) {
-    const bool is = y->ndim == 2 && y->shape[0] == b->setting->samples;
-    b->plan->joins_rows = b->plan->joins_rows || is;
-    return is;
+static bool is_row_of_each(const plan_builder *b, const tare_tensor *y) {
+    return y->ndim == 2 && y->shape[0] > 1 && y->shape[0] == b->setting->samples;
 }
 
 // The weight that a call multiplies its rows with; *weight NULL: it is no layer of single rows.
@@ -160,6 +158,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
         return status;
     }
     *done = true;
+    b->plan->joins_rows = b->plan->joins_rows || is_row_of_each(b, b->values[chain.result].tensor);
     return tare__plan_add_step(b, &tare__single_row_step, s, b->records[head].node);
 }
 
