@@ -17,19 +17,20 @@
 #include "tare/handoff.h"
 
 // Where a detector speaks. A ratio below these is what healthy networks have.
-#define OUTLIER_RATIO   8.0  // peak of a channel, sample or row relative to the median one
-#define OUTLIER_SHARE   0.1  // of channels: more of them are not outliers
-#define WEIGHT_RATIO    24.0 // largest channel's peak relative to the median one, with one scale
-#define SATURATED_SHARE 2e-3 // of elements
-#define FOREIGN_SHARE   0.05 // of elements of a model's input: more of them are no outliers
-#define REACHED_SHARE   0.1  // of their width: a range that ends so close to others reaches them
-#define MISMATCH_RATIO  4.0  // of a median sample to one of calibration
-#define SHARED_RATIO    4.0  // of two ranges with a common scale
-#define FIXED_RATIO     2.0  // of a range that an operator fixes to its values: a bit is unused
-#define LOST_SHARE      0.25 // of a weight's energy
-#define LEAST_SAMPLES   3    // fewer show no median, and nothing that is the same in all
-#define CONSTANT_VALUES 16   // of a channel that show that it is constant
-#define LEAST_SCALE     (1.2 / (1 << 23)) // about torch's eps, the least scale of observers
+#define OUTLIER_RATIO    8.0  // peak of a channel, sample or row relative to the median one
+#define OUTLIER_SHARE    0.1  // of channels: more of them are not outliers
+#define WEIGHT_RATIO     24.0 // largest channel's peak relative to the median one, with one scale
+#define SATURATED_SHARE  2e-3 // of elements
+#define FOREIGN_SHARE    0.05 // of elements of a model's input: more of them are no outliers
+#define REACHED_SHARE    0.1  // of their width: a range that ends so close to others reaches them
+#define MISMATCH_RATIO   4.0  // of a median sample to one of calibration
+#define SHARED_RATIO     4.0  // of two ranges with a common scale
+#define FIXED_RATIO      2.0  // of a range that an operator fixes to its values: a bit is unused
+#define LOST_SHARE       0.25 // of a weight's energy
+#define LEAST_SAMPLES    3    // fewer show no median, and nothing that is the same in all
+#define CONSTANT_VALUES  16   // of a channel that show that it is constant
+#define LEAST_SCALE      (1.2 / (1 << 23)) // about torch's eps, the least scale of observers
+#define LEAST_SCALE_SAID (1.0 / (1 << 23))
 
 double tare__measure_db(double signal, double noise) {
     if (isnan(noise) || isnan(signal)) return -INFINITY;
@@ -324,6 +325,18 @@ static bool is_uncalibrated(const finding_list *f) {
     return false;
 }
 
+// The range is that of the values, but no scale is so small.
+static tare_status add_tiny_values(const subject *s) {
+    finding_list *f = s->list;
+    words w = {.kind = "resolution", .step = "precision"};
+    w.cause = SAY("%s reaches %.3g at most, and the smallest scale, %.2g, has few levels for that",
+                  name_of(s), width_of(s->entry), LEAST_SCALE_SAID);
+    w.remedy = SAY("scale the layer in front up, and the weight of '%s' down, before the model is "
+                   "exported, or leave '%s' float",
+                   layer_of(s)->float_node, layer_of(s)->float_node);
+    return add(s, cost_db(s), &w);
+}
+
 static tare_status find_uncalibrated(const subject *s, bool *found) {
     finding_list *f = s->list;
     const tare_tensor_range *r = &s->entry->shown;
@@ -340,6 +353,7 @@ static tare_status find_uncalibrated(const subject *s, bool *found) {
     const bool is_constant = r->scale <= LEAST_SCALE || r->high - r->low <= levels * LEAST_SCALE;
     if (!is_constant || r->seen_low >= r->seen_high) return TARE_OK;
     *found = true;
+    if (r->seen_high - r->seen_low <= levels * LEAST_SCALE) return add_tiny_values(s);
     w.family = FAMILY_DATA;
     w.cause = SAY("calibration saw a single value of %s, but it ranges from %.3g to %.3g",
                   name_of(s), r->seen_low, r->seen_high);
@@ -688,7 +702,7 @@ static tare_status find_tiny_weight(const subject *s, bool *found) {
     words w = {.kind = "tiny-weight-scale", .step = "precision"};
     w.cause = SAY("%" PRId64 " of %" PRId64 " channels of its weight are so small (%.2g at most) "
                   "that the smallest scale, %.2g, rounds them to 0",
-                  lost, e->shown.channel_count, peak, 1.0 / (1 << 23));
+                  lost, e->shown.channel_count, peak, LEAST_SCALE_SAID);
     w.remedy = SAY("scale the weight up and the next layer down before the model is exported, or "
                    "leave '%s' float",
                    layer_of(s)->float_node);
@@ -778,11 +792,26 @@ static tare_status find_bias_overflow(finding_list *f, size_t layer) {
 
 // --- the rest ---
 
+static bool is_costly(const noted_finding *n) {
+    return isfinite(n->shown.db) && !(n->family == FAMILY_CHANNEL && n->shown.db > GOOD_DB);
+}
+
 static bool has_finding(const finding_list *f, const char *layer) {
     for (size_t i = 0; i < f->count; i++)
-        if (strcmp(f->items[i].shown.layer, layer) == 0 && isfinite(f->items[i].shown.db) &&
-            !(f->items[i].family == FAMILY_CHANNEL && f->items[i].shown.db > GOOD_DB))
-            return true;
+        if (strcmp(f->items[i].shown.layer, layer) == 0 && is_costly(&f->items[i])) return true;
+    return false;
+}
+
+// Does the layer read a tensor with a finding, which names another layer that reads it?
+static bool reads_found(const finding_list *f, const node *layer) {
+    const probe *p = f->probe;
+    for (size_t i = 0; i < layer->input_count; i++) {
+        const node *n = layer->inputs[i];
+        while (n != NULL && p->facts[n->id].kind == PROBE_DEQUANTIZE) n = tare__node_arg(n, 0);
+        for (size_t k = 0; n != NULL && k < f->count; k++)
+            if (strcmp(f->items[k].shown.tensor, n->name) == 0 && is_costly(&f->items[k]))
+                return true;
+    }
     return false;
 }
 
@@ -795,6 +824,7 @@ static tare_status find_coarse(finding_list *f, size_t layer) {
                  reads = tare__measure_local_db(m, LOCAL_ACTIVATIONS);
     if (!(both < GOOD_DB) || has_finding(f, layer_of(&s)->node->name)) return TARE_OK;
     const bool is_weight = weights < reads;
+    if (!is_weight && reads_found(f, layer_of(&s)->node)) return TARE_OK;
     words w = {.kind = "resolution", .step = is_weight ? "per-channel" : "precision"};
     if (isnan(weights) && isnan(reads))
         w.cause = SAY("its input, or its weight, has too few levels");

@@ -117,6 +117,13 @@ static void make_large_bias(plant *p) {
     weights(p, "a.bias")[2] = -1e7F;
 }
 
+// Calibration saw these values, but no scale is small enough for them.
+static void make_tiny_values(plant *p) {
+    scale(weights(p, "a.weight"), (int64_t)WIDTH * WIDTH, 1, 1e-6F);
+    scale(weights(p, "a.bias"), WIDTH, 1, 1e-6F);
+    scale(weights(p, "b.weight"), (int64_t)WIDTH * WIDTH, 1, 1e6F);
+}
+
 // One weight of each channel is large, and reads next to nothing.
 static void make_coarse(plant *p) {
     scale(&weights(p, "a.weight")[5], WIDTH, WIDTH, 200);
@@ -267,6 +274,13 @@ static void planted_faults_are_found(void **state) {
         {"dead-channels", "relu", two_layers, make_constant_channel, "outlier-channel"},
         {"bias-overflow", "", two_layers, make_large_bias, .is_not_first = true},
         {"resolution", "", two_layers, make_coarse},
+        {"resolution", "b", two_layers, make_tiny_values, "uncalibrated", .is_not_first = true},
+        {"outlier-sample", "a",
+         "    a = self.a(x)\n"
+         "    b = self.b(x)\n"
+         "    matmul = torch.matmul(a, b)\n"
+         "    return matmul\n",
+         make_outlier_of_calibration, "resolution"},
         {"sensitive-input", "softmax",
          "    a = self.a(x)\n"
          "    softmax = torch.softmax(a, dim=1)\n"
