@@ -254,6 +254,22 @@ class Session(_native.Session):
             rows.append(_step_row(step))
         return rows
 
+    def nested_steps(self) -> list[dict[str, Any]]:
+        """The steps of the graphs that operators of control flow run.
+
+        Returns
+        -------
+        list of dict
+            As those of ``steps``, with the path of the graph as ``graph``. Times are those of one round, and part of the time of the
+            step that runs the graph.
+        """
+        rows: list[dict[str, Any]] = []
+        step, path = filled("tare_step"), ctypes.c_char_p()
+        while lib.session_get_nested_step(self._handle, len(rows), ctypes.byref(step), ctypes.byref(path)):
+            rows.append({**_step_row(step), "graph": text(path.value)})
+            step = filled("tare_step")
+        return rows
+
     def memory(self) -> dict[str, int] | None:
         """The memory of the latest run's plan; None where there is no plan."""
         made = filled("tare_plan_memory")

@@ -167,6 +167,7 @@ class Runs(Case):
             for _ in range(3):
                 session.run(images)
             steps = session.steps()
+            self.assertEqual(session.nested_steps(), [])
             self.assertGreater(sum(step["macs"] for step in steps), 1_000_000)
             self.assertTrue(all(step["run_count"] == 3 for step in steps))
             self.assertGreater(session.memory()["block_bytes"], 0)

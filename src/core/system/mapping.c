@@ -71,7 +71,7 @@ static void take_signal(int number, siginfo_t *info, void *context) {
     const uintptr_t address = (uintptr_t)info->si_addr;
     slot *at = info->si_code > 0 ? find(address) : NULL; // si_code <= 0: a process sent the signal
     const uintptr_t page = address & ~(page_size - 1);
-    void *const from = (char *)info->si_addr - (address - page);
+    void *const from = at != NULL ? (char *)info->si_addr - (address - page) : NULL;
     if (at == NULL || mmap(from, atomic_load(&at->end) - page, PROT_READ,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         pass_on(number, info, context);

@@ -156,14 +156,15 @@ static tare_status finish(choice *c, tare_error *err) {
     return tare__plan_add_replicas(c->one, err);
 }
 
-// A plan that runs as a whole need not compute layers as for single samples.
-static void divide_rows(const plan_setting *setting, const tare_tensor *const *inputs, size_t count,
-                        choice *c) {
-    plan *divided = NULL;
-    // The first one, which lends its packed weights, is as right as the second.
-    if (tare__plan_create(setting, inputs, count, &divided, NULL) != TARE_OK) return;
-    tare__plan_destroy(c->whole);
-    c->whole = divided;
+// A plan that runs as a whole need not compute layers as for single samples. If memory is short,
+// the run fails: the first plan has other bits.
+static tare_status divide_rows(const plan_setting *setting, const tare_tensor *const *inputs,
+                               size_t count, choice *c, tare_error *err) {
+    plan *joined = c->whole;
+    c->whole = NULL; // lends its packed weights until the other one has them
+    const tare_status status = tare__plan_create(setting, inputs, count, &c->whole, err);
+    tare__plan_destroy(joined);
+    return status;
 }
 
 static tare_status make(const plan_setting *setting, const tare_model *model,
@@ -180,8 +181,8 @@ static tare_status make(const plan_setting *setting, const tare_model *model,
     TARE_TRY(choose(&of_choice, model, inputs, count, c, err));
     if (setting->tuner != NULL) TARE_TRY(tune(setting, inputs, count, c, err));
     if (c->one != NULL) return finish(c, err);
-    if (setting->tuner == NULL && c->whole->joins_rows) divide_rows(setting, inputs, count, c);
-    return TARE_OK;
+    const bool joins_rows = setting->tuner == NULL && c->whole->joins_rows;
+    return joins_rows ? divide_rows(setting, inputs, count, c, err) : TARE_OK;
 }
 
 tare_status tare__plan_make(const plan_setting *setting, const tare_model *model,
