@@ -22,6 +22,8 @@ typedef struct layer_list {
 tare_status layer_list_read(layer_list *out, const tare_session *session,
                             const tare_session *against);
 void layer_list_release(layer_list *list);
+bool layer_is_nested(const layer *l);         // in a graph inside
+double layer_list_ns(const layer_list *list); // of the model's own steps; at least 1
 
 /// The throughput of a layer: 10^9 operations per second; gigabytes read and written per second.
 double layer_gops(const tare_step *step);

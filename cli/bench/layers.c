@@ -99,14 +99,14 @@ double layer_share_of_peak(const tare_step *step, const tare_machine_peak *peak)
     return most > 0 ? layer_gops(step) / most : 0;
 }
 
-static bool is_nested(const layer *l) {
+bool layer_is_nested(const layer *l) {
     return l->graph[0] != '\0';
 }
 
-static double all_ns(const layer_list *list) {
+double layer_list_ns(const layer_list *list) {
     double sum = 0;
     for (size_t i = 0; i < list->count; i++)
-        if (!is_nested(&list->layers[i])) sum += (double)list->layers[i].step.median_ns;
+        if (!layer_is_nested(&list->layers[i])) sum += (double)list->layers[i].step.median_ns;
     return sum > 0 ? sum : 1;
 }
 
@@ -131,7 +131,7 @@ enum { NAME_SIZE = 512 };
 // PATH/NODE in a graph inside.
 static const char *name_of(const layer *l, char out[NAME_SIZE]) {
     const char *node = l->step.node[0] != '\0' ? l->step.node : "(result)";
-    (void)snprintf(out, NAME_SIZE, "%s%s%s", l->graph, is_nested(l) ? "/" : "", node);
+    (void)snprintf(out, NAME_SIZE, "%s%s%s", l->graph, layer_is_nested(l) ? "/" : "", node);
     return out;
 }
 
@@ -159,7 +159,7 @@ static void print_layer(const layer *l, const tare_machine_peak *peak, int width
     const bool multiplies = step->macs > 0;
     printf("%-*.*s  %-16s  %9.1f", width, width, name_of(l, name),
            shape_text(step, shape, sizeof shape), (double)step->median_ns * 1e-3);
-    if (is_nested(l)) // it is part of another step's
+    if (layer_is_nested(l)) // it is part of another step's
         printf("  %5s", "");
     else
         printf("  %5.1f", 100.0 * (double)step->median_ns / all);
@@ -181,12 +181,12 @@ static void print_found(const layer_list *list, bool (*is_one)(const layer *l), 
     char name[NAME_SIZE];
     for (size_t i = 0; i < list->count; i++)
         if (is_one(&list->layers[i])) {
-            if (!is_nested(&list->layers[i])) ns += (double)list->layers[i].step.median_ns;
+            if (!layer_is_nested(&list->layers[i])) ns += (double)list->layers[i].step.median_ns;
             count++;
         }
     if (count == 0) return;
     printf("%zu layer%s, %.1f %% of the time, %s:", count, count > 1 ? "s" : "",
-           100.0 * ns / all_ns(list), what);
+           100.0 * ns / layer_list_ns(list), what);
     for (size_t i = 0; i < list->count; i++)
         if (is_one(&list->layers[i])) printf(" %s", name_of(&list->layers[i], name));
     printf("\n");
@@ -197,13 +197,13 @@ static bool may_differ(const layer *l) {
 }
 
 void print_layers(const layer_list *list, const tare_machine_peak *peak, bool has_other) {
-    if (list->count == 0 || is_nested(&list->layers[0])) {
+    if (list->count == 0 || layer_is_nested(&list->layers[0])) {
         printf("no layers: this model runs node by node, without a plan%s\n",
                list->count > 0 ? "; its inner graphs have one" : "");
         if (list->count == 0) return;
     }
     const int width = widest_name(list);
-    const double all = all_ns(list);
+    const double all = layer_list_ns(list);
     printf("%-*s  %-16s  %9s  %5s  %7s  %7s  %7s%s  %-28s  %s\n", width, "layer", "output",
            "median us", "%", "GOPS", "% peak", "GB/s", has_other ? "    ratio " : "", "kernel",
            "why");
@@ -220,7 +220,7 @@ static void print_layer_json(const layer *l, const tare_machine_peak *peak, doub
     const tare_step *step = &l->step;
     char name[NAME_SIZE];
     json_out_open(json, NULL, '{');
-    json_out_string(json, "node", is_nested(l) ? name_of(l, name) : step->node);
+    json_out_string(json, "node", layer_is_nested(l) ? name_of(l, name) : step->node);
     json_out_string(json, "graph", l->graph);
     json_out_string(json, "kind", step->kind);
     json_out_string(json, "op", step->op);
@@ -238,7 +238,7 @@ static void print_layer_json(const layer *l, const tare_machine_peak *peak, doub
     json_out_number(json, "median_ms", (double)step->median_ns * 1e-6);
     json_out_number(json, "lower_ms", (double)step->lower_ns * 1e-6);
     json_out_number(json, "upper_ms", (double)step->upper_ns * 1e-6);
-    json_out_number(json, "share", is_nested(l) ? 0 : (double)step->median_ns / all);
+    json_out_number(json, "share", layer_is_nested(l) ? 0 : (double)step->median_ns / all);
     json_out_integer(json, "macs", (uint64_t)step->macs);
     json_out_integer(json, "bytes", (uint64_t)layer_bytes(step));
     json_out_number(json, "gops", layer_gops(step));
@@ -257,7 +257,7 @@ static void print_layer_json(const layer *l, const tare_machine_peak *peak, doub
 
 void print_layers_json(const layer_list *list, const tare_machine_peak *peak, const char *key,
                        json_out *json) {
-    const double all = all_ns(list);
+    const double all = layer_list_ns(list);
     json_out_open(json, key, '[');
     for (size_t i = 0; i < list->count; i++) print_layer_json(&list->layers[i], peak, all, json);
     json_out_close(json, ']');

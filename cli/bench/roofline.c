@@ -184,9 +184,7 @@ static void draw_label(const plot *p, labels *l, const tare_step *step) {
 // Large dots first, so that they do not hide small ones; the longest layers are labelled first.
 static void draw_dots(const plot *p, const layer_list *list, const tare_machine_peak *peak) {
     labels named = {.count = 0};
-    double all = 0;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->layers[i].graph[0] == '\0') all += (double)list->layers[i].step.median_ns;
+    const double all = layer_list_ns(list);
     uint64_t above = UINT64_MAX;
     for (;;) {
         uint64_t next = 0;

@@ -199,6 +199,21 @@ tare_model *new_model(const tare_context *context, module *root, const char *cod
     return model;
 }
 
+tare_model *linear_relu_linear(int ins, int between, int outs) {
+    char first[64], second[64];
+    module *root = new_tree();
+    (void)snprintf(first, sizeof first, "in_features=%d, out_features=%d", ins, between);
+    (void)snprintf(second, sizeof second, "in_features=%d, out_features=%d", between, outs);
+    put_module(root, NULL, "a", "torch.nn.Linear", first);
+    put_module(root, NULL, "b", "torch.nn.Linear", second);
+    return new_model(NULL, root,
+                     "def forward(self, x):\n"
+                     "    a = self.a(x)\n"
+                     "    relu = torch.nn.functional.relu(a)\n"
+                     "    b = self.b(relu)\n"
+                     "    return b\n");
+}
+
 tare_model *read_example(const char *name) {
     char path[256];
     snprintf(path, sizeof path, "examples/data/tutorial_%s.safetensors", name);

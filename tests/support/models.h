@@ -29,6 +29,9 @@ module *put_module(module *root, const tare_context *context, const char *path, 
                    const char *config);
 /// The tree with the graph of `code` ("def forward(self, x): ..") as a float model. Takes `root`.
 tare_model *new_model(const tare_context *context, module *root, const char *code);
+/// Two linear layers, `a` and `b`, with a relu between them; sizes of the input, between them and
+/// of the output.
+tare_model *linear_relu_linear(int ins, int between, int outs);
 /// "conv_relu": examples/data/tutorial_conv_relu.safetensors and the like.
 tare_model *read_example(const char *name);
 /// A float tensor of this shape with numbers between -1 and 1.

@@ -17,20 +17,20 @@
 #include "tare/handoff.h"
 
 // Where a detector speaks. A ratio below these is what healthy networks have.
-#define OUTLIER_RATIO    8.0  // peak of a channel, sample or row relative to the median one
-#define OUTLIER_SHARE    0.1  // of channels: more of them are not outliers
-#define WEIGHT_RATIO     24.0 // largest channel's peak relative to the median one, with one scale
-#define SATURATED_SHARE  2e-3 // of elements
-#define FOREIGN_SHARE    0.05 // of elements of a model's input: more of them are no outliers
-#define REACHED_SHARE    0.1  // of their width: a range that ends so close to others reaches them
-#define MISMATCH_RATIO   4.0  // of a median sample to one of calibration
-#define SHARED_RATIO     4.0  // of two ranges with a common scale
-#define FIXED_RATIO      2.0  // of a range that an operator fixes to its values: a bit is unused
-#define LOST_SHARE       0.25 // of a weight's energy
-#define LEAST_SAMPLES    3    // fewer show no median, and nothing that is the same in all
-#define CONSTANT_VALUES  16   // of a channel that show that it is constant
-#define LEAST_SCALE      (1.2 / (1 << 23)) // about torch's eps, the least scale of observers
-#define LEAST_SCALE_SAID (1.0 / (1 << 23))
+#define OUTLIER_RATIO   8.0  // peak of a channel, sample or row relative to the median one
+#define OUTLIER_SHARE   0.1  // of channels: more of them are not outliers
+#define WEIGHT_RATIO    24.0 // largest channel's peak relative to the median one, with one scale
+#define SATURATED_SHARE 2e-3 // of elements
+#define FOREIGN_SHARE   0.05 // of elements of a model's input: more of them are no outliers
+#define REACHED_SHARE   0.1  // of their width: a range that ends so close to others reaches them
+#define MISMATCH_RATIO  4.0  // of a median sample to one of calibration
+#define SHARED_RATIO    4.0  // of two ranges with a common scale
+#define FIXED_RATIO     2.0  // of a range that an operator fixes to its values: a bit is unused
+#define LOST_SHARE      0.25 // of a weight's energy
+#define LEAST_SAMPLES   3    // fewer show no median, and nothing that is the same in all
+#define CONSTANT_VALUES 16   // of a channel that show that it is constant
+#define EPS             (1.0 / (1 << 23)) // torch's, the least scale of observers
+#define LEAST_SCALE     (1.2 * EPS)       // about as small
 
 double tare__measure_db(double signal, double noise) {
     if (isnan(noise) || isnan(signal)) return -INFINITY;
@@ -330,7 +330,7 @@ static tare_status add_tiny_values(const subject *s) {
     finding_list *f = s->list;
     words w = {.kind = "resolution", .step = "precision"};
     w.cause = SAY("%s reaches %.3g at most, and the smallest scale, %.2g, has few levels for that",
-                  name_of(s), width_of(s->entry), LEAST_SCALE_SAID);
+                  name_of(s), width_of(s->entry), EPS);
     w.remedy = SAY("scale the layer in front up, and the weight of '%s' down, before the model is "
                    "exported, or leave '%s' float",
                    layer_of(s)->float_node, layer_of(s)->float_node);
@@ -702,7 +702,7 @@ static tare_status find_tiny_weight(const subject *s, bool *found) {
     words w = {.kind = "tiny-weight-scale", .step = "precision"};
     w.cause = SAY("%" PRId64 " of %" PRId64 " channels of its weight are so small (%.2g at most) "
                   "that the smallest scale, %.2g, rounds them to 0",
-                  lost, e->shown.channel_count, peak, LEAST_SCALE_SAID);
+                  lost, e->shown.channel_count, peak, EPS);
     w.remedy = SAY("scale the weight up and the next layer down before the model is exported, or "
                    "leave '%s' float",
                    layer_of(s)->float_node);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "ops/rules.h"
-#include "runtime/plan/profile.h"
 #include "runtime/plan/samples.h"
 
 // A tail is worthwhile from this many bytes of weights: it costs a block of memory and a
@@ -63,16 +62,13 @@ static bool have_same_bits(const step_note *one, const step_note *all) {
            strcmp(one->kernel, all->kernel) == 0;
 }
 
-// True if step `all` does for every sample what `one` does for one, with the same bits. Calls refer
-// to tensors by address, which changes, and have no replicas.
+// True if step `all` does for every sample what `one` does for one. Calls refer to tensors by
+// address, which changes, and have no replicas.
 static bool is_step_of_all(const plan *p, const plan_step *one, const plan_step *all,
                            int64_t samples) {
-    if (one->class != all->class || one->class->replicate == NULL ||
-        !compute_same_nodes(one, all) || !are_samples(p, one->facts.x, all->facts.x, samples) ||
-        !are_samples(p, one->facts.y, all->facts.y, samples))
-        return false;
-    const step_note a = note_of(p, one), b = note_of(p, all);
-    return have_same_bits(&a, &b);
+    return one->class == all->class && one->class->replicate != NULL &&
+           compute_same_nodes(one, all) && are_samples(p, one->facts.x, all->facts.x, samples) &&
+           are_samples(p, one->facts.y, all->facts.y, samples);
 }
 
 static bool is_written(const plan_buffer *buffer) {
@@ -117,13 +113,13 @@ tail_steps tare__plan_find_tail(const plan *one, const plan *whole, int64_t samp
     int64_t weight_bytes = 0, gain = 0, most = 0;
     for (tail_steps n = {1, 1}; n.one < one->step_count && n.whole < whole->step_count; n.whole++) {
         const size_t cut = one->step_count - n.one, cut_all = whole->step_count - n.whole;
-        tare_step step = {0};
         if (only_joins(&whole->steps[cut_all], &one->steps[cut])) continue;
-        if (!is_step_of_all(one, &one->steps[cut], &whole->steps[cut_all], samples) ||
-            !tare__plan_step(whole, cut_all, &step))
-            break;
-        weight_bytes += step.weight_bytes;
-        gain += step.weight_bytes - image_bytes(one->steps[cut].facts.x) -
+        if (!is_step_of_all(one, &one->steps[cut], &whole->steps[cut_all], samples)) break;
+        const step_note note = note_of(one, &one->steps[cut]);
+        const step_note of_all = note_of(whole, &whole->steps[cut_all]);
+        if (!have_same_bits(&note, &of_all)) break;
+        weight_bytes += (int64_t)of_all.weight_bytes;
+        gain += (int64_t)of_all.weight_bytes - image_bytes(one->steps[cut].facts.x) -
                 image_bytes(one->steps[cut].facts.y);
         if (weight_bytes >= LEAST_WEIGHT_BYTES && gain >= most &&
             cross_alike(one, cut, whole, cut_all)) {

@@ -50,6 +50,16 @@ static uint64_t *time_of(const plan *p, size_t step) {
     return &profile->nanoseconds[step * profile->slots + profile->run_count % profile->slots];
 }
 
+tare_status tare__plans_profile(plan *const *plans, size_t most, bool on, tare_error *err) {
+    for (size_t i = 0; i < most && plans[i] != NULL; i++) {
+        if (on)
+            TARE_TRY(tare__plan_start_profile(plans[i], err));
+        else
+            tare__plan_stop_profile(plans[i]);
+    }
+    return TARE_OK;
+}
+
 void tare__plan_begin_timed(plan *p) {
     if (p->profile == NULL) return;
     for (size_t i = 0; i < p->step_count; i++) *time_of(p, i) = 0;

@@ -9,6 +9,8 @@
 /// Starts timing every run; discards earlier times.
 tare_status tare__plan_start_profile(plan *p, tare_error *err);
 void tare__plan_stop_profile(plan *p); // no effect if the plan is not timed
+/// Starts or stops timing all plans up to the first NULL, or to `most` of them.
+tare_status tare__plans_profile(plan *const *plans, size_t most, bool on, tare_error *err);
 /// Called at the start of a run, and at its end without failure. No effect if the plan is not
 /// timed.
 void tare__plan_begin_timed(plan *p);

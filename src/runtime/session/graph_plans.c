@@ -12,13 +12,7 @@ void tare__graph_plans_destroy(graph_plans *g) {
 
 tare_status tare__graph_plans_profile(graph_plans *g, bool on, tare_error *err) {
     g->is_profiled = on;
-    for (size_t i = 0; i < MOST_GRAPH_PLANS && g->plans[i] != NULL; i++) {
-        if (on)
-            TARE_TRY(tare__plan_start_profile(g->plans[i], err));
-        else
-            tare__plan_stop_profile(g->plans[i]);
-    }
-    return TARE_OK;
+    return tare__plans_profile(g->plans, MOST_GRAPH_PLANS, on, err);
 }
 
 // The number of results if each is a tensor, as plans return them; 0: some may be something else.

@@ -153,16 +153,23 @@ static tare_status name_graph(module *root, graph_entries *entries, tare_error *
         const module *m = s.path[i] == '.' ? tare__module_find_n(root, s.path, i) : NULL;
         if (m != NULL && m->graph != NULL) s.path[i] = '/';
     }
-    entries->path = s.path;
-    return TARE_OK;
+    entries->path = s.path != NULL ? s.path : tare__strdup("");
+    return entries->path != NULL ? TARE_OK : tare__out_of_memory(err);
+}
+
+// The entries of a graph that an operator of control flow runs, with its path.
+static tare_status named_entries_of(tare_session *s, const graph *g, graph_entries **out,
+                                    tare_error *err) {
+    *out = entries_of(s, g);
+    if (*out == NULL) return tare__out_of_memory(err);
+    return (*out)->path == NULL ? name_graph(root_of(s), *out, err) : TARE_OK;
 }
 
 static tare_status run_graph(void *user, const interpreter *it, const value *inputs, size_t count,
                              arena *memory, value *out, bool *handled, tare_error *err) {
     tare_session *s = user;
-    graph_entries *entries = entries_of(s, it->root->graph);
-    if (entries == NULL) return tare__out_of_memory(err);
-    if (entries->path == NULL) TARE_TRY(name_graph(root_of(s), entries, err));
+    graph_entries *entries = NULL;
+    TARE_TRY(named_entries_of(s, it->root->graph, &entries, err));
     entries->plans.is_profiled = s->is_profiled;
     const plan_setting setting = {.kernels = &s->kernels, .layers = s->layers, .tuner = s->tuner};
     return tare__graph_plans_run(&entries->plans, &setting, it, inputs, count, memory, out, handled,
@@ -184,10 +191,9 @@ static tare_status watch_inside(tare_session *s, const node *n, const tare_tenso
                                 tare_error *err) {
     text name = {0};
     if (result != NULL && result->data == NULL && result->count > 0) return TARE_OK;
-    graph_entries *entries = entries_of(s, n->owner);
-    if (entries == NULL) return tare__out_of_memory(err);
-    if (entries->path == NULL) TARE_TRY(name_graph(root_of(s), entries, err));
-    tare__text_printf(&name, "%s/%s", entries->path != NULL ? entries->path : "", n->name);
+    graph_entries *entries = NULL;
+    TARE_TRY(named_entries_of(s, n->owner, &entries, err));
+    tare__text_printf(&name, "%s/%s", entries->path, n->name);
     tare_status status = tare__text_status(&name, err);
     if (status == TARE_OK)
         status = s->watcher(s->watcher_user, tare__text_chars(&name), result, err);
@@ -442,7 +448,7 @@ const plan *tare__session_nested_plan(const tare_session *session, size_t index,
         count += e->plans.plans[0] != NULL;
     for (const graph_entries *e = session->graphs; e != NULL; e = e->next) {
         if (e->plans.plans[0] == NULL || --count != index) continue;
-        *path = e->path != NULL ? e->path : "";
+        *path = e->path;
         return e->plans.plans[0];
     }
     return NULL;
@@ -452,13 +458,7 @@ static tare_status profile(tare_session *session, bool on, tare_error *err) {
     session->is_profiled = on;
     for (graph_entries *e = session->graphs; e != NULL; e = e->next)
         TARE_TRY(tare__graph_plans_profile(&e->plans, on, err));
-    for (size_t i = 0; i < MOST_PLANS && session->plans[i] != NULL; i++) {
-        if (on)
-            TARE_TRY(tare__plan_start_profile(session->plans[i], err));
-        else
-            tare__plan_stop_profile(session->plans[i]);
-    }
-    return TARE_OK;
+    return tare__plans_profile(session->plans, MOST_PLANS, on, err);
 }
 
 tare_status tare_session_profile(tare_session *session, bool on, tare_error *err) {

@@ -28,7 +28,7 @@ enum {
     OPERATIONS_OF_MAC = 2,
 };
 static const char of_tiles[] = "__amxint8"; // in the names of kernels that multiply tiles
-static const double most_ns = 1e12;      // sums of a plan's steps are far below 2^63
+static const double most_ns = 1e12;         // sums of a plan's steps are far below 2^63
 
 static bool is_of(const step_cost *row, const tare_step *step) {
     return (row->kind[0] == '\0' || strcmp(row->kind, step->kind) == 0) &&

@@ -441,12 +441,10 @@ static tare_status index_put_shape(op_call *call) {
 
 // Values of the result's shape lie in its order, so that runs of them are copied.
 static tare_status put_runs(op_call *call, const index_plan *p, const tare_tensor *values,
-                            int64_t run, int64_t count) {
+                            bool accumulates, int64_t run, int64_t count) {
     index_walk w;
     int64_t offsets[PART_BLOCK], stride[TARE_MAX_DIMS];
-    bool accumulates;
     tare_tensor *y = tare__call_out(call);
-    TARE_TRY(tare__call_bool(call, 3, false, &accumulates));
     TARE_TRY(begin_walk(call, p, run, 0, count, &w));
     tare__broadcast_strides(values, p->ndim, p->shape, stride);
     const bool is_whole = values->count == count * run;
@@ -481,7 +479,7 @@ static tare_status index_put_reference(op_call *call) {
     if (!tare__shape_count(p.ndim, p.shape, &count))
         return tare__call_fail(call, "the indices are too many");
     const int64_t run = values->count == count && !accumulates ? run_of(&p) : 1;
-    return count > 0 ? put_runs(call, &p, values, run, count / run) : TARE_OK;
+    return count > 0 ? put_runs(call, &p, values, accumulates, run, count / run) : TARE_OK;
 }
 
 // --- masked_scatter: the selected elements are read from source in order ---

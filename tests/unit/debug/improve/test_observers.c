@@ -12,18 +12,6 @@
 
 // --- helpers ---
 
-static tare_model *chain(void) {
-    module *root = new_tree();
-    put_module(root, NULL, "a", "torch.nn.Linear", "in_features=8, out_features=16");
-    put_module(root, NULL, "b", "torch.nn.Linear", "in_features=16, out_features=4");
-    return new_model(NULL, root,
-                     "def forward(self, x):\n"
-                     "    a = self.a(x)\n"
-                     "    relu = torch.nn.functional.relu(a)\n"
-                     "    b = self.b(relu)\n"
-                     "    return b\n");
-}
-
 // Most values are small, some are large, so that each way to choose ranges chooses others.
 static tare_tensor *samples(void) {
     tare_tensor *x = NEW_INPUT(60, 8);
@@ -47,7 +35,7 @@ static void set_up(bench *b, int threads) {
     tare_qconfig_mapping *mapping = default_mapping("x86");
     const tare_calibrate_options options = {
         .struct_size = sizeof options, .thread_count = threads, .keeps_histograms = true};
-    b->model = chain();
+    b->model = linear_relu_linear(8, 16, 4);
     b->backend = builtin_backend("x86");
     b->prepared = prepared(b->model, b->backend, mapping);
     b->x = samples();

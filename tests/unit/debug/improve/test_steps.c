@@ -391,18 +391,6 @@ static void rounding_by_inputs_loses_less(void **state) {
 
 // --- inputs quantized in each run ---
 
-static tare_model *two_linears(void) {
-    module *root = new_tree();
-    put_module(root, NULL, "a", "torch.nn.Linear", "in_features=32, out_features=32");
-    put_module(root, NULL, "b", "torch.nn.Linear", "in_features=32, out_features=8");
-    return new_model(NULL, root,
-                     "def forward(self, x):\n"
-                     "    a = self.a(x)\n"
-                     "    relu = torch.relu(a)\n"
-                     "    b = self.b(relu)\n"
-                     "    return b\n");
-}
-
 static double squared_of_row(const tare_tensor *a, const tare_tensor *b, int64_t row) {
     const int64_t size = a->shape[1];
     double sum = 0;
@@ -418,7 +406,8 @@ static void rows_get_scales_of_their_own(void **state) {
     (void)state;
     tare_backend_config *backend = builtin_backend("tare");
     tare_qconfig_mapping *mapping = default_mapping("x86");
-    tare_model *model = two_linears(), *first = prepared(model, backend, mapping), *made = NULL;
+    tare_model *model = linear_relu_linear(32, 32, 8), *first = prepared(model, backend, mapping),
+               *made = NULL;
     tare_tensor *x = NEW_INPUT(4, 32);
     for (int i = 0; i < 32; i++) tare__f32(x)[i] *= 100;
     tare_data *data = data_in_file(model, "x.npz", x);
@@ -450,7 +439,7 @@ static void layers_become_dynamic_where_the_backend_takes_it(void **state) {
     (void)state;
     static const char *const nodes[] = {"b", "relu", "nobody"};
     tare_backend_config *backend = builtin_backend("x86");
-    tare_model *model = two_linears(), *first = prepare(model), *made = NULL;
+    tare_model *model = linear_relu_linear(32, 32, 8), *first = prepare(model), *made = NULL;
     CALIBRATED(first, 4, 32);
     size_t count = 0;
     CHECK_DONE(tare_quantize_dynamically(first, TARE_DYNAMIC_TENSORS, nodes, 3, &count, &made,
